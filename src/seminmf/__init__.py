@@ -1,0 +1,68 @@
+"""Semi-nonnegative matrix factorization with Skellam likelihoods.
+
+X ≈ activations · components, where X has signs and gaps, the activations are nonnegative and the
+components are signed.
+
+Names are imported when they are first used, so that ``import seminmf`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seminmf import datasets, special, stats
+    from seminmf.bayesian import BayesianSkellamSNMF
+    from seminmf.divergence import skellam_divergence
+    from seminmf.generate import sample_skellam_snmf
+    from seminmf.io import load
+    from seminmf.skellam import SkellamSNMF
+
+    __version__: str
+
+__all__ = [
+    "BayesianSkellamSNMF",
+    "SkellamSNMF",
+    "__version__",
+    "datasets",
+    "load",
+    "sample_skellam_snmf",
+    "skellam_divergence",
+    "special",
+    "stats",
+]
+
+_MODULE_OF = {
+    "BayesianSkellamSNMF": "seminmf.bayesian",
+    "SkellamSNMF": "seminmf.skellam",
+    "load": "seminmf.io",
+    "sample_skellam_snmf": "seminmf.generate",
+    "skellam_divergence": "seminmf.divergence",
+}
+_SUBMODULES = frozenset({"datasets", "special", "stats"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    elif name in _SUBMODULES:
+        value = import_module(f"seminmf.{name}")
+    elif name == "__version__":
+        value = _installed_version()
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # so that the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("seminmf")
+    except PackageNotFoundError:  # a source tree on the path, never installed
+        return "0+unknown"

@@ -1,0 +1,408 @@
+"""What both Skellam estimators share: everything after the fit, and the frame of the fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from . import _validation as check
+from ._inference.loop import WINDOW, Result
+from ._inference.problem import Prior, Problem
+from ._inference.start import METHODS
+from ._inference.summary import Summary, power_of_two
+from ._likelihoods import Integer, Real
+from ._passes.compiled import announced
+from ._passes.estep import cell_ratios
+from ._passes.pool import pool
+from ._sources import DenseSource, row_ranges
+
+S = TypeVar("S")
+
+# Below this share of the mean |x| a dispersion is no noise but rounding.
+_LEAST_DISPERSION = 1e-12
+
+
+class Data(NamedTuple):
+    """X after the checks: as an array, and summed up."""
+
+    X: NDArray
+    summary: Summary
+
+
+class Best(NamedTuple, Generic[S]):
+    """The best of several runs, and how alike the others' components are to its own."""
+
+    result: Result[S]
+    stability: float
+
+
+class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the Skellam estimators; not for direct use."""
+
+    # --- the frame of a fit -----------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check.check_count("n_components", self.n_components)
+        check.check_choice("likelihood", self.likelihood, ("real", "integer"))
+        check.check_choice("init", self.init, METHODS)
+        check.check_count("n_init", self.n_init)
+        check.check_count("max_iter", self.max_iter, least=0)
+        check.check_tolerance(self.tol)
+
+    def _check_data(self, X: Any, *, reset: bool) -> Data:
+        array = check.check_array(self, X, reset=reset)
+        integer = self.likelihood == "integer"
+        summary = check.check_values(DenseSource(array), integer=integer and self.check_integer)
+        if integer:
+            check.check_integer_range(summary)
+        return Data(array, summary)
+
+    def _choose_unit(self, summary: Summary) -> None:
+        """Fix the unit that computations run in: no overflow, whatever the unit of X."""
+        self._unit = 1.0 if self.likelihood == "integer" else power_of_two(summary.largest)
+
+    @contextmanager
+    def _problem(self, X: NDArray, prior: Prior, scale: float, **others: Any) -> Iterator[Problem]:
+        """The problem that passes and algorithms see, with its threads, for a while."""
+        likelihood = Integer() if self.likelihood == "integer" else Real(self._unit)
+        others = {
+            "sample_weight": np.ones(len(X)),
+            "frozen": np.zeros(self.n_components, dtype=bool),
+            **others,
+        }
+        with announced(), pool(self.n_jobs) as workers:
+            yield Problem(
+                DenseSource(X), likelihood, self._unit / scale, prior, pool=workers, **others
+            )
+
+    def _best_run(
+        self,
+        run: Callable[[RandomState], Result[S]],
+        components: Callable[[S], NDArray],
+    ) -> Best[S]:
+        """Run from `n_init` starts, keep the best, and compare the components of all."""
+        random = check_random_state(self.random_state)
+        results: list[Result[S]] = []
+        for _ in range(self.n_init):
+            results.append(run(random))
+            if results[-1].interrupted:
+                break
+        best = max(results, key=lambda result: result.objectives[-1])
+        own = components(best.state)
+        others = [components(result.state) for result in results if result is not best]
+        similarities = [matched_similarity(own, other) for other in others]
+        self._warn(best)
+        return Best(best, float(np.mean(similarities)) if similarities else float("nan"))
+
+    def _warn(self, result: Result) -> None:
+        if result.interrupted:
+            warnings.warn(
+                f"Interrupted after {result.n_iter} iterations; the state so far is kept.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not result.converged:
+            warnings.warn(
+                f"No convergence after max_iter={self.max_iter} iterations: the objective still "
+                f"gained more than tol={self.tol} of its size over {WINDOW} of them. "
+                "Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    @staticmethod
+    def _warn_unobserved(summary: Summary) -> None:
+        n_samples = int(np.sum(summary.row_count == 0))
+        n_features = int(np.sum(summary.column_count == 0))
+        if n_samples or n_features:
+            warnings.warn(
+                f"{n_samples} samples and {n_features} features have no observed cell; "
+                "they get what the prior says.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    # --- after the fit ----------------------------------------------------------------------
+
+    @property
+    def components_(self) -> NDArray:
+        """Signed components (K, I): positive minus negative part of the atoms."""
+        return self.atoms_[0] - self.atoms_[1]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.atoms_.shape[1]
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
+        """Fit to X and return the activations that belong to the fitted atoms.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+        **fit_parameters
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            What `transform(X)` returns.
+        """
+        self.fit(X, y, **fit_parameters)
+        if self.converged_ or self._per_sample_prior():
+            return self.activations_
+        return self._solve(self._check_data(X, reset=False))
+
+    def transform(self, X: Any) -> NDArray:
+        """Activations of samples, given the fitted atoms. Each sample is treated alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        self._check_transformable()
+        return self._solve(self._check_data(X, reset=False))
+
+    def _check_transformable(self) -> None:
+        check_is_fitted(self)
+        if self._per_sample_prior():
+            raise ValueError(
+                "transform needs priors that hold for any sample; found an activation prior with "
+                f"one row for each of the {self._prior_rows()} samples of the fit."
+            )
+
+    def _prior_rows(self) -> int:
+        return max(len(self._prior.activation_shape), len(self._prior.activation_rate))
+
+    def _per_sample_prior(self) -> bool:
+        return self._prior_rows() > 1
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """Data that activations stand for: activations · components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Activations.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        return np.asarray(X) @ self.components_
+
+    def predict(self, X: Any) -> NDArray:
+        """Cluster of each sample: the component with the largest activation.
+
+        Where there is a posterior, its geometric mean decides.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), integer
+        """
+        self._check_transformable()
+        return np.argmax(self._membership(self._check_data(X, reset=False)), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
+        """Fit to X and return each sample's cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+        **fit_parameters
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), integer
+        """
+        self.fit(X, y, **fit_parameters)
+        if self.converged_ or self._per_sample_prior():
+            return np.argmax(self._training_membership(), axis=1)
+        return self.predict(X)
+
+    def impute(self, X: Any) -> Any:
+        """X with its gaps filled by the factorization.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray or DataFrame of shape (n_samples, n_features)
+            A DataFrame if X is one.
+        """
+        check_is_fitted(self)
+        activations = np.asarray(self.transform(X))
+        filled = np.array(check.check_array(self, X, reset=False))
+        components = self.components_
+        for start, stop in row_ranges(DenseSource(filled)):
+            block = filled[start:stop]
+            gaps = np.isnan(block)
+            block[gaps] = (activations[start:stop] @ components)[gaps]
+        return like(X, filled)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the observed cells, given their samples' activations.
+
+        For likelihood "integer" it is the mean of ln P. For "real" it is the mean of the saddle-
+        point density −D/φ − ½ ln(2πφr), with the dispersion φ of the training data: −D alone would
+        favour ever larger rates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        data = self._check_data(X, reset=False)
+        activations = np.asarray(self.transform(X), dtype=np.float64) / self._unit
+        with self._problem(data.X, self._prior, 1.0) as problem:
+            term = problem.expectations(
+                activations.astype(problem.source.dtype), self.atoms_
+            ).data_term
+        n_observed = data.summary.n_observed
+        if self.likelihood == "integer":
+            return term / n_observed
+        dispersion = self.dispersion_ / self._unit
+        log_root = 0.0
+        for start, stop in row_ranges(DenseSource(data.X)):
+            block = data.X[start:stop] / self._unit
+            rate0, rate1 = (activations[start:stop] @ atom for atom in self.atoms_)
+            root = np.sqrt(block**2 + 4 * rate0 * rate1)[~np.isnan(block)]
+            # Where x and both rates vanish there is no density: the cell counts as a hundredth of
+            # the noise.
+            log_root += float(np.sum(np.log(np.maximum(root, 1e-2 * dispersion))))
+        # In the unit of X: the density of X is that of X / unit, divided by the unit.
+        constant = np.log(2 * np.pi * dispersion) + 2 * np.log(self._unit)
+        return term / dispersion / n_observed - 0.5 * (constant + log_root / n_observed)
+
+    def sources(self, X: Any) -> NDArray:
+        """Expected share of each component in each cell; the shares sum to X.
+
+        In a gap they sum to what `impute` fills in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features, n_components)
+        """
+        check_is_fitted(self)
+        data = self._check_data(X, reset=False)
+        activations = np.asarray(self.transform(X), dtype=np.float64) / self._unit
+        likelihood = Integer() if self.likelihood == "integer" else Real(self._unit)
+        atoms = self.atoms_.astype(np.float64)
+        u0, u1 = cell_ratios(data.X, likelihood, activations, atoms)
+        # E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean.
+        positive = np.einsum("ji,ki->jik", u0, atoms[0])
+        negative = np.einsum("ji,ki->jik", u1, atoms[1])
+        shares = self._unit * activations[:, None, :] * (positive - negative)
+        return shares.astype(data.X.dtype, copy=False)
+
+    def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
+        """Values that the fit predicts for cells of the training data.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int, broadcast against each other
+            Samples and features.
+
+        Returns
+        -------
+        ndarray
+        """
+        check_is_fitted(self)
+        rows, columns = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
+        for name, indices, size in (
+            ("rows", rows, len(self.activations_)),
+            ("columns", columns, self.n_features_in_),
+        ):
+            if np.any((indices < -size) | (indices >= size)):
+                raise ValueError(
+                    f"{name} must be within 0 to {size - 1}; "
+                    f"found {indices.min()} to {indices.max()}."
+                )
+        return np.einsum(
+            "...k,...k->...", self.activations_[rows], np.moveaxis(self.components_, 0, -1)[columns]
+        )
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to a file that `seminmf.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, in the safetensors format.
+        """
+        from .io import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    # --- scikit-learn -----------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def matched_similarity(first: NDArray, second: NDArray) -> float:
+    """Mean cosine of the components of two fits, after the best matching; 1 if they agree."""
+    lengths = np.outer(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
+    cosines = (first @ second.T) / np.where(lengths > 0, lengths, 1)
+    rows, columns = linear_sum_assignment(-cosines)
+    return float(cosines[rows, columns].mean())
+
+
+def dispersion(divergence: float, summary: Summary, n_components: int) -> float:
+    """φ = 2 ΣD / (observed cells − K (I + J)), the noise level of real data."""
+    n_parameters = n_components * (len(summary.row_count) + len(summary.column_count))
+    estimate = 2 * divergence / max(summary.n_observed - n_parameters, 1)
+    return max(estimate, _LEAST_DISPERSION * summary.mean_size, np.finfo(float).tiny)
+
+
+def like(X: Any, values: NDArray) -> Any:
+    """`values` as a DataFrame with the labels of X, if X is one."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return type(X)(values, index=X.index, columns=X.columns)
+    return values

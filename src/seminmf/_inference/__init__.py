@@ -1,0 +1,1 @@
+"""Inference: small functions of what the passes return, and the loop that drives them."""

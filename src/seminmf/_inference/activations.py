@@ -1,0 +1,73 @@
+"""The activations that belong to given atoms, to precision, for one row as for a million."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._likelihoods import Integer
+from .._passes.rows import Solution, solve_rows
+from .._penalties import Maximum, Posterior
+from .em import ACTIVATION_FLOOR
+from .problem import Problem, shares
+from .summary import Summary
+
+# How much better, relatively, another stationary point must be to be preferred.
+_BETTER = 1e-9
+
+
+def solve(
+    problem: Problem, summary: Summary, kind: Maximum | Posterior, atoms: NDArray
+) -> Solution:
+    """Solve every row from a start that only the row decides."""
+    return _solve_from(problem, kind, atoms, own_start(problem, summary, kind))
+
+
+def refine(
+    problem: Problem,
+    summary: Summary,
+    kind: Maximum | Posterior,
+    atoms: NDArray,
+    activations: NDArray,
+) -> NDArray:
+    """What `solve` returns, unless a row's problem is not convex and `activations` lead further."""
+    solution = solve(problem, summary, kind, atoms)
+    if is_convex(problem):
+        return solution.activations
+    other = _solve_from(problem, kind, atoms, activations)
+    better = other.values < solution.values - _BETTER * np.abs(solution.values)
+    return np.where(better[:, None], other.activations, solution.activations)
+
+
+def is_convex(problem: Problem) -> bool:
+    """Whether each row has one optimal value: D is convex, and so are penalties of shapes ≥ 1."""
+    real = not isinstance(problem.likelihood, Integer)
+    return real and bool(np.all(problem.prior.activation_shape >= 1))
+
+
+def own_start(problem: Problem, summary: Summary, kind: Maximum | Posterior) -> NDArray:
+    """Each row's Σ|x|, divided among the components, plus the prior's part."""
+    share = shares(problem, summary)
+    shape, rate, _ = problem.prior
+    excess = shape - 1 if isinstance(kind, Maximum) else shape
+    start = (share[:, None] + np.maximum(excess, 0) / problem.mass) / (1 + rate)
+    return np.broadcast_to(start, (len(share), problem.n_components))
+
+
+def _solve_from(
+    problem: Problem, kind: Maximum | Posterior, atoms: NDArray, start: NDArray
+) -> Solution:
+    shape, rate, _ = problem.prior
+    pole = isinstance(kind, Maximum) and bool(np.any(shape < 1))
+    floor = ACTIVATION_FLOOR if pole else 0.0
+    return solve_rows(
+        problem.source,
+        problem.likelihood,
+        kind,
+        atoms,
+        shape,
+        rate,
+        np.maximum(start, floor),
+        problem.pool,
+        floor,
+    )

@@ -1,0 +1,246 @@
+"""The E-step: the one pass that EM and variational Bayes share.
+
+Given activations and atoms (or their geometric means), it returns the sums that the paper's
+Algorithms 1 and 2 call U^act and U^atoms, and the data term of the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._likelihoods import SMALLEST_RATE, Integer, Real, cell
+from .._sources import Source, row_ranges
+from .compiled import kernel, prefer_wide_vectors
+from .pool import Pool
+from .products import dots, multiply, outer
+from .vectors import aligned
+
+# Cells of a block: with their rates they stay in the cache between the products and the loop.
+_BLOCK = 1 << 14
+# Features are padded to whole vectors as long as that makes at most this factor.
+_MOST_PADDING = 1.2
+
+
+class Expectations(NamedTuple):
+    """What the E-step returns.
+
+    Attributes
+    ----------
+    activations : (J, K) array
+        U^act: Σ_si U_sij θ_sik, with U = 1 in gaps.
+    atoms : (2, K, I) array, float64
+        U^atoms: Σ_j U_sij λ_kj, with the samples' weights.
+    data_term : float
+        Log-likelihood of the observed cells, with the samples' weights.
+    """
+
+    activations: NDArray
+    atoms: NDArray
+    data_term: float
+
+
+@kernel
+def _cells(likelihood, x, rates0, rates1):
+    """In every cell, replace x by its log-likelihood and the rates by U₀ and U₁."""
+    prefer_wide_vectors()
+    for n in range(x.size):
+        rates0[n], rates1[n], x[n] = cell(likelihood, x[n], rates0[n], rates1[n])
+
+
+@kernel
+def _estep_features(likelihood, X, smallest, activations, weights, atoms, block, u_act, u_atoms):
+    """E-step of consecutive samples with features in the lanes; `atoms` is (2, K, width)."""
+    prefer_wide_vectors()
+    n_samples, n_features = X.shape
+    n_components, width = atoms.shape[1:]
+    x = aligned(block * width, atoms).reshape((block, width))
+    rates = aligned(2 * block * width, atoms).reshape((2, block, width))
+    weighted = np.empty((1, block, n_components), dtype=atoms.dtype)
+    product = aligned(n_components * width, atoms).reshape((n_components, width))
+    inverse_unit = 1.0 / likelihood.unit
+    data_term = 0.0
+    for start in range(0, n_samples, block):
+        n_rows = min(block, n_samples - start)
+        size = n_rows * width
+        for j in range(n_rows):
+            for i in range(n_features):
+                x[j, i] = X[start + j, i] * inverse_unit
+            for i in range(n_features, width):
+                x[j, i] = np.nan
+            for k in range(n_components):
+                weighted[0, j, k] = activations[start + j, k] * weights[start + j]
+        for s in range(2):
+            multiply(activations[start : start + n_rows], atoms[s], smallest, rates[s])
+        _cells(likelihood, x.ravel()[:size], rates[0].ravel()[:size], rates[1].ravel()[:size])
+        dots(rates, atoms, n_rows, u_act[start : start + n_rows])
+        for s in range(2):
+            outer(weighted, rates[s : s + 1], n_rows, product)
+            _add(u_atoms[s], product)
+        for j in range(n_rows):
+            data_term += weights[start + j] * _sum(x[j])
+    return data_term
+
+
+@kernel
+def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, u_act, u_atoms):
+    """The same with samples in the lanes, for few features; `atoms` is (2, I, K)."""
+    prefer_wide_vectors()
+    n_samples, n_features = X.shape
+    n_components = atoms.shape[2]
+    x = aligned(n_features * block, atoms).reshape((n_features, block))
+    rates = aligned(2 * n_features * block, atoms).reshape((2, n_features, block))
+    factors = aligned(n_components * block, atoms).reshape((n_components, block))
+    weighted = aligned(n_components * block, atoms).reshape((1, n_components, block))
+    product = np.empty((n_features, n_components), dtype=atoms.dtype)
+    expected = aligned(n_components * block, atoms).reshape((n_components, block))
+    inverse_unit = 1.0 / likelihood.unit
+    data_term = 0.0
+    for start in range(0, n_samples, block):
+        n_rows = min(block, n_samples - start)
+        _transpose(X[start : start + n_rows], inverse_unit, x)
+        _transpose(activations[start : start + n_rows], 1.0, factors)
+        for j in range(n_rows, block):
+            for i in range(n_features):
+                x[i, j] = np.nan
+            for k in range(n_components):
+                factors[k, j] = 0.0
+        for k in range(n_components):
+            for j in range(n_rows):
+                weighted[0, k, j] = factors[k, j] * weights[start + j]
+            for j in range(n_rows, block):
+                weighted[0, k, j] = 0.0
+        for s in range(2):
+            multiply(atoms[s], factors, smallest, rates[s])
+        _cells(likelihood, x.ravel(), rates[0].ravel(), rates[1].ravel())
+        for s in range(2):
+            dots(rates[s : s + 1], weighted, n_features, product)
+            _add(u_atoms[s], product)
+        outer(atoms, rates, n_features, expected)
+        for j in range(n_rows):
+            for k in range(n_components):
+                u_act[start + j, k] = expected[k, j]
+        for i in range(n_features):
+            data_term += _weighted_sum(x[i], weights[start : start + n_rows])
+    return data_term
+
+
+@kernel
+def _transpose(rows, scale, columns):
+    """columns[i, j] = scale rows[j, i], in groups of rows that share their cache lines."""
+    prefer_wide_vectors()
+    n_rows, n_columns = rows.shape
+    whole = n_rows - n_rows % 8
+    for first in range(0, whole, 8):
+        for i in range(n_columns):
+            for j in range(8):
+                columns[i, first + j] = rows[first + j, i] * scale
+    for j in range(whole, n_rows):
+        for i in range(n_columns):
+            columns[i, j] = rows[j, i] * scale
+
+
+@kernel
+def _add(sums, terms):
+    """sums += terms, in the sums' precision."""
+    prefer_wide_vectors()
+    flat_sums, flat_terms = sums.ravel(), terms.ravel()
+    for n in range(flat_sums.size):
+        flat_sums[n] += flat_terms[n]
+
+
+@kernel
+def _sum(values):
+    prefer_wide_vectors()
+    total = 0.0
+    for n in range(values.size):
+        total += values[n]
+    return total
+
+
+@kernel
+def _weighted_sum(values, weights):
+    prefer_wide_vectors()
+    total = 0.0
+    for n in range(weights.size):
+        total += values[n] * weights[n]
+    return total
+
+
+class _Layout(NamedTuple):
+    """How a block lies in memory: which kernel, the atoms for it, and its size.
+
+    Features run through the lanes of a vector, or, where they are too few to fill whole vectors,
+    samples do.
+    """
+
+    kernel: Callable
+    atoms: NDArray
+    block: int
+
+
+def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
+    n_components, n_features = atoms.shape[1:]
+    lanes = 64 // atoms.dtype.itemsize
+    width = -(-n_features // lanes) * lanes
+    if width > _MOST_PADDING * n_features:
+        block = max(1, _BLOCK // (4 * lanes * n_features)) * lanes
+        block = min(block, -(-n_samples // lanes) * lanes)
+        return _Layout(_estep_samples, np.ascontiguousarray(atoms.transpose(0, 2, 1)), block)
+    padded = aligned(2 * n_components * width, atoms).reshape(2, n_components, width)
+    padded[:, :, :n_features] = atoms
+    padded[:, :, n_features:] = 0
+    return _Layout(_estep_features, padded, min(max(4, _BLOCK // width), n_samples))
+
+
+def estep(
+    source: Source,
+    likelihood: Real | Integer,
+    activations: NDArray,
+    atoms: NDArray,
+    sample_weight: NDArray,
+    pool: Pool,
+) -> Expectations:
+    """Run the E-step over all samples of a source."""
+    dtype = source.dtype
+    n_components, n_features = atoms.shape[1:]
+    layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
+    smallest = dtype.type(SMALLEST_RATE[dtype.name])
+    u_activations = np.empty_like(activations)
+
+    def task(rows: tuple[int, int]) -> tuple[NDArray, float]:
+        part = slice(*rows)
+        u_atoms = np.zeros(layout.atoms.shape)
+        data_term = layout.kernel(
+            likelihood,
+            source.rows(*rows),
+            smallest,
+            activations[part],
+            sample_weight[part],
+            layout.atoms,
+            layout.block,
+            u_activations[part],
+            u_atoms,
+        )
+        return u_atoms, data_term
+
+    u_atoms, data_term = np.zeros(layout.atoms.shape), 0.0
+    for partial_atoms, partial_term in pool.map(task, row_ranges(source, n_components)):
+        u_atoms += partial_atoms
+        data_term += partial_term
+    if layout.kernel is _estep_samples:
+        u_atoms = u_atoms.transpose(0, 2, 1)
+    return Expectations(u_activations, u_atoms[:, :, :n_features], data_term)
+
+
+def cell_ratios(
+    X: NDArray, likelihood: Real | Integer, activations: NDArray, atoms: NDArray
+) -> tuple[NDArray, NDArray]:
+    """U₀ and U₁ of every cell, each of the shape of X, in float64."""
+    rates0, rates1 = (activations @ atom + SMALLEST_RATE["float64"] for atom in atoms)
+    x = np.array(X, dtype=np.float64) / likelihood.unit
+    _cells(likelihood, x.reshape(-1), rates0.reshape(-1), rates1.reshape(-1))
+    return rates0, rates1

@@ -1,0 +1,138 @@
+"""Vectors of numbers as values in compiled code: as wide as a cache line, in registers.
+
+The compiler turns a loop over cells into vector instructions by itself, but not a matrix product
+into one that keeps a tile of the result in registers. With vectors as values that tile can be
+written down. LLVM splits them where the machine's registers are narrower.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+_BYTES = 64
+_FLAGS = ("contract", "reassoc", "nsz")
+
+
+class Vector(types.Type):
+    """A cache line of numbers of one type."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        self.lanes = 8 * _BYTES // dtype.bitwidth
+        super().__init__(name=f"Vector({dtype})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, vector):
+        element = manager.lookup(vector.dtype).get_value_type()
+        super().__init__(manager, vector, ir.VectorType(element, vector.lanes))
+
+
+def lanes(array):
+    """Numbers in a vector of the array's type."""
+    raise NotImplementedError("lanes exists in compiled code only")
+
+
+@overload(lanes, inline="always")
+def _lanes(array):
+    count = Vector(array.dtype).lanes
+    return lambda array: count
+
+
+def _pointer(context, builder, array_type, array, offset):
+    data = context.make_array(array_type)(context, builder, array).data
+    line = context.get_value_type(Vector(array_type.dtype)).as_pointer()
+    return builder.bitcast(builder.gep(data, [offset]), line)
+
+
+def _alignment(array_type):
+    # Of one number: a vector may start anywhere.
+    return array_type.dtype.bitwidth // 8
+
+
+@intrinsic
+def load(typing_context, array, offset):
+    """Vector of the numbers from `offset` on, counted in a C-contiguous array."""
+
+    def codegen(context, builder, signature, args):
+        pointer = _pointer(context, builder, array, *args)
+        return builder.load(pointer, align=_alignment(array))
+
+    return Vector(array.dtype)(array, types.intp), codegen
+
+
+@intrinsic
+def store(typing_context, array, offset, vector):
+    """Write a vector from `offset` on."""
+
+    def codegen(context, builder, signature, args):
+        pointer = _pointer(context, builder, array, *args[:2])
+        builder.store(args[2], pointer, align=_alignment(array))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), codegen
+
+
+@intrinsic
+def splat(typing_context, number):
+    """Vector with the same number in every lane."""
+    vector = Vector(number)
+
+    def codegen(context, builder, signature, args):
+        kind = context.get_value_type(vector)
+        one = builder.insert_element(ir.Constant(kind, ir.Undefined), args[0], cgutils.int32_t(0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+        return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), mask)
+
+    return vector(number), codegen
+
+
+@intrinsic
+def multiply_add(typing_context, a, b, c):
+    """a b + c, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        product = builder.fmul(args[0], args[1], flags=_FLAGS)
+        return builder.fadd(product, args[2], flags=_FLAGS)
+
+    return a(a, b, c), codegen
+
+
+@intrinsic
+def total(typing_context, vector):
+    """Sum of the lanes, by halves."""
+
+    def codegen(context, builder, signature, args):
+        value = args[0]
+        size = vector.lanes
+        while size > 1:
+            size //= 2
+            kind = ir.VectorType(ir.IntType(32), size)
+            low = ir.Constant(kind, list(range(size)))
+            high = ir.Constant(kind, list(range(size, 2 * size)))
+            undefined = ir.Constant(value.type, ir.Undefined)
+            value = builder.fadd(
+                builder.shuffle_vector(value, undefined, low),
+                builder.shuffle_vector(value, undefined, high),
+                flags=_FLAGS,
+            )
+        return builder.extract_element(value, cgutils.int32_t(0))
+
+    return vector.dtype(vector), codegen
+
+
+@njit(cache=True)
+def aligned(size, like):
+    """Room for `size` numbers of the type of `like` that starts on a cache line.
+
+    A vector that lies across two lines takes twice the time to load.
+    """
+    lane = lanes(like)
+    room = np.empty(size + lane, dtype=like.dtype)
+    first = -(room.ctypes.data // (64 // lane)) % lane
+    return room[first : first + size]

@@ -1,0 +1,216 @@
+"""Checks of what users hand in: one sentence with the argument, what was found, what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ._inference.atoms import split_signed
+from ._inference.problem import Prior
+from ._inference.summary import Summary, summarise_rows
+from ._sources import Source, row_ranges
+
+# Beyond 2^53 neighbouring integers are no longer told apart in float64.
+_LARGEST_INTEGER = 2.0**53
+
+
+def check_array(estimator: Any, X: Any, *, reset: bool) -> NDArray:
+    """X as a two-dimensional float array; feature names are recorded or compared."""
+    if np.iscomplexobj(X):
+        found = getattr(X, "dtype", "complex values")
+        raise ValueError(f"Complex data not supported: X must be real; found {found}.")
+    try:
+        return validate_data(
+            estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise ValueError(
+                f"X must hold numbers, with NaN for gaps; found text ({error})."
+            ) from error
+        raise
+
+
+def check_values(source: Source, *, integer: bool) -> Summary:
+    """Refuse infinities and, for the integer likelihood, what is no integer; sum X up."""
+    parts = []
+    for start, stop in row_ranges(source):
+        block = source.rows(start, stop)
+        _refuse(block, start, np.isinf(block), "finite, or NaN for a gap")
+        if integer:
+            with np.errstate(invalid="ignore"):
+                fraction = block != np.rint(block)
+                _refuse(
+                    block,
+                    start,
+                    fraction & ~np.isnan(block),
+                    "of integers for likelihood='integer' (check_integer=False lets others pass)",
+                )
+        parts.append(summarise_rows(block))
+    summary = Summary.combine(parts)
+    if summary.n_observed == 0:
+        raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
+    return summary
+
+
+def check_integer_range(summary: Summary) -> None:
+    """Refuse counts that float64 cannot tell from their neighbours."""
+    if summary.largest > _LARGEST_INTEGER:
+        raise ValueError(
+            "X must be within ±2^53 for likelihood='integer'; "
+            f"found a value of size {summary.largest:.6g}."
+        )
+
+
+def _refuse(block: NDArray, first_row: int, wrong: NDArray, accepted: str) -> None:
+    if wrong.any():
+        j, i = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"X must be {accepted}; found {block[j, i]} in row {first_row + j}, column {i}."
+        )
+
+
+def check_choice(name: str, value: Any, accepted: tuple) -> None:
+    """Refuse a value that is not among the accepted ones."""
+    if not any(value is option or value == option for option in accepted):
+        options = ", ".join(repr(option) for option in accepted)
+        raise ValueError(f"{name} must be one of {options}; found {value!r}.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """An integer that is not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}; found {value!r}.")
+    return int(value)
+
+
+def check_tolerance(value: Any) -> float:
+    """A finite number that is not negative."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 <= value < np.inf:
+        raise ValueError(f"tol must be a finite number of at least 0; found {value!r}.")
+    return float(value)
+
+
+def check_parameter(
+    name: str, value: ArrayLike, shape: tuple[int, ...], axes: str, *, zero: bool = False
+) -> NDArray:
+    """A prior's parameter as an array with as many axes as `shape`, to which it broadcasts."""
+    array = np.asarray(value, dtype=np.float64)
+    try:
+        fits = np.broadcast_shapes(array.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name} must be a number or broadcast to {axes} = {shape}; "
+            f"found an array of shape {array.shape}."
+        )
+    sign = "at least 0" if zero else "above 0"
+    if not np.all(np.isfinite(array)) or np.any(array < 0) or (not zero and np.any(array == 0)):
+        worst = array.flat[np.argmin(np.where(np.isfinite(array), array, -np.inf))]
+        raise ValueError(f"{name} must be finite and {sign}; found {worst}.")
+    return array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
+
+
+def check_prior(estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool) -> Prior:
+    """The estimator's priors, checked against the sizes of the data."""
+    n_components = estimator.n_components
+    activations = (n_samples, n_components)
+    return Prior(
+        check_parameter(
+            "activation_shape_prior",
+            estimator.activation_shape_prior,
+            activations,
+            "(n_samples, n_components)",
+        ),
+        check_parameter(
+            "activation_rate_prior",
+            estimator.activation_rate_prior,
+            activations,
+            "(n_samples, n_components)",
+            zero=not positive_rate,
+        ),
+        check_parameter(
+            "atom_shape_prior",
+            estimator.atom_shape_prior,
+            (2, n_components, n_features),
+            "(2, n_components, n_features)",
+        ),
+    )
+
+
+def check_weight(sample_weight: Any, X: NDArray) -> NDArray:
+    """Weights of the samples, one each, in float64; 1 if there are none."""
+    if sample_weight is None:
+        return np.ones(len(X))
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError(
+            "sample_weight must be at least 0, and above 0 for some sample; "
+            f"found a smallest of {weights.min()} and a largest of {weights.max()}."
+        )
+    return weights
+
+
+def check_start(name: str, value: Any, shape: tuple[int, ...], *, gaps: bool = False) -> NDArray:
+    """Start values: of the shape given, not negative; NaN only where `gaps` allows."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}; found {array.shape}.")
+    if np.any(array < 0) or np.any(np.isinf(array)) or (not gaps and np.any(np.isnan(array))):
+        wrong = array[(array < 0) | np.isinf(array) | np.isnan(array)][0]
+        raise ValueError(f"{name} must be finite and at least 0; found {wrong}.")
+    return array
+
+
+def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
+    """Start atoms (2, K, I), normalised; signed ones (K, I) are split by the paper's rule.
+
+    Components whose atoms are NaN are left so, for `start` to fill in.
+    """
+    array = np.asarray(atoms, dtype=np.float64)
+    if array.shape == (n_components, n_features):
+        array = split_signed(array)
+    if array.shape != (2, n_components, n_features):
+        raise ValueError(
+            f"atoms must have the shape {(2, n_components, n_features)}, "
+            f"or {(n_components, n_features)} with signs; found {array.shape}."
+        )
+    check_start("atoms", array, array.shape, gaps=True)
+    missing = np.isnan(array).any(axis=(0, 2))
+    totals = array.sum(axis=(0, 2), keepdims=True)
+    if np.any(totals[:, ~missing] <= 0):
+        empty = int(np.flatnonzero(~missing & (totals[0, :, 0] <= 0))[0])
+        raise ValueError(f"atoms must not be all zero; found zeros in component {empty}.")
+    array = array / np.where(missing[:, None], 1.0, totals)
+    array[:, missing] = np.nan
+    return array
+
+
+def check_frozen(frozen: Any, n_components: int, given: NDArray | None) -> NDArray:
+    """Mask (K,) of the components that keep their atoms, from a mask or from indices."""
+    mask = np.zeros(n_components, dtype=bool)
+    if frozen is None:
+        return mask
+    array = np.asarray(frozen)
+    if array.dtype == bool and array.shape == (n_components,):
+        mask = array.copy()
+    elif array.ndim <= 1 and (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+        indices = np.atleast_1d(array).astype(int)
+        if np.any((indices < 0) | (indices >= n_components)):
+            raise ValueError(
+                f"frozen must hold indices from 0 to {n_components - 1}; found {indices.tolist()}."
+            )
+        mask[indices] = True
+    else:
+        raise ValueError(
+            f"frozen must be a boolean mask of length {n_components} or indices of components; "
+            f"found an array of shape {array.shape} and type {array.dtype}."
+        )
+    if mask.any() and (given is None or np.isnan(given[:, mask]).any()):
+        raise ValueError("frozen components must have their atoms given; found none or NaN.")
+    return mask

@@ -1,0 +1,514 @@
+"""BayesianSkellamSNMF: semi-NMF with full posteriors, by variational Bayes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import gamma
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from . import _validation as check
+from ._base import BaseSkellamSNMF, Data, dispersion, like
+from ._inference import activations as rows
+from ._inference import em, loop, vb
+from ._inference.problem import Prior, Problem
+from ._inference.start import start
+from ._inference.summary import Summary
+from ._penalties import Posterior
+from ._progress import Progress
+from ._random import draw_dirichlet
+from .special import exp_digamma
+
+# The preliminary fit that finds the noise level: components, iterations, prior.
+_GENEROUS = 10
+_PRELIMINARY_ITERATIONS = 200
+_PRELIMINARY_PRIOR = Prior(*(np.full((1,) * n, v) for n, v in ((2, 1.0), (2, 1e-3), (3, 1.0))))
+
+
+class Interval(NamedTuple):
+    """Lower and upper end of credible intervals."""
+
+    lower: NDArray
+    upper: NDArray
+
+
+class Intervals(NamedTuple):
+    """Credible intervals of the activations (J, K) and of the components (K, I)."""
+
+    activations: Interval
+    components: Interval
+
+
+class BayesianSkellamSNMF(BaseSkellamSNMF):
+    """Semi-nonnegative matrix factorization with a posterior for everything.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components, K.
+    likelihood : {"real", "integer"}, default="real"
+        "real" for any numbers (M = ∞ of the paper), "integer" for counts and differences of counts
+        (M = 1).
+    activation_shape_prior : float or array-like, default=1.0
+        Shape of the activations' gamma prior: a number, or broadcasting to
+        (n_samples, n_components).
+    activation_rate_prior : float or array-like, default=1e-3
+        Its rate, above 0, for data in units of `scale`.
+    atom_shape_prior : float or array-like, default=1.0
+        Shape of the atoms' Dirichlet prior: a number, or broadcasting to
+        (2, n_components, n_features).
+    init : {"random", "kmeans", "svd", "prior"}, default="random"
+        Start values, where `fit` is not given any.
+    n_init : int, default=1
+        Number of starts, of which the one with the best bound is kept.
+    max_iter : int, default=3000
+        Most iterations of a run.
+    tol : float, default=1e-4
+        A run has converged when the bound gained less than `tol` times its size over the last 20
+        iterations. 0 never stops before `max_iter`.
+    check_integer : bool, default=True
+        Whether likelihood "integer" refuses data that are no integers.
+    random_state : int, RandomState or None, default=None
+        Source of the start values. The same seed gives the same bits, whatever `n_jobs`.
+    n_jobs : int or None, default=None
+        Threads. None and -1 are all cores; small problems use one in any case.
+    verbose : int, default=0
+        1 shows a progress bar.
+    scale : float or "auto", default="auto"
+        X / scale is what the model sees: for real data the unit of X is the noise level, and all
+        posteriors depend on it. "auto" takes the dispersion of a preliminary fit, so that results
+        do not depend on the unit. 1.0 is the paper's model, and the only one for integers.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Posterior means of the signed components.
+    atoms_ : ndarray of shape (2, n_components, n_features)
+        Posterior means of their positive and negative parts.
+    activations_ : ndarray of shape (n_samples, n_components)
+        Posterior means of the activations, in the unit of X.
+    atom_shape_ : ndarray of shape (2, n_components, n_features)
+        Dirichlet posterior of the atoms.
+    activation_shape_, activation_rate_ : ndarrays of shape (n_samples, n_components)
+        Gamma posteriors of the activations, in the unit of X.
+    lower_bound_ : float
+        Normalised evidence lower bound (ELBO) of X / scale.
+    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
+        Its values from the start to the end.
+    n_iter_ : int
+        Iterations of the best run.
+    converged_ : bool
+        Whether that run met the rule of `tol`.
+    dispersion_ : float
+        The scale that was used.
+    stability_ : float
+        Mean cosine between the components of the best run and of the others, after matching; NaN
+        for a single run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If X has feature names.
+
+    Notes
+    -----
+    The posterior is a mean-field approximation, and its intervals are too narrow; the page on
+    intervals in the documentation says by how much.
+
+    References
+    ----------
+    B. Fuentes and G. Richard, "Probabilistic semi-nonnegative matrix factorization: a Skellam-based
+    framework", 2021.
+
+    Examples
+    --------
+    >>> from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
+    >>> X, _, _ = sample_skellam_snmf(100, 5, 2, random_state=0)
+    >>> model = BayesianSkellamSNMF(2, likelihood="integer", random_state=0).fit(X)
+    >>> lower, upper = model.interval(0.9).activations
+    >>> bool((lower < model.activations_).all() and (model.activations_ < upper).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        likelihood: str = "real",
+        activation_shape_prior: ArrayLike = 1.0,
+        activation_rate_prior: ArrayLike = 1e-3,
+        atom_shape_prior: ArrayLike = 1.0,
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 3000,
+        tol: float = 1e-4,
+        check_integer: bool = True,
+        random_state: int | RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        scale: float | str = "auto",
+    ) -> None:
+        self.n_components = n_components
+        self.likelihood = likelihood
+        self.activation_shape_prior = activation_shape_prior
+        self.activation_rate_prior = activation_rate_prior
+        self.atom_shape_prior = atom_shape_prior
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.check_integer = check_integer
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.scale = scale
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        atom_shape: ArrayLike | None = None,
+        activation_shape: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> BayesianSkellamSNMF:
+        """Fit the posterior to X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data of any sign, NaN where not observed.
+        y : None
+            Not used.
+        atom_shape : array-like of shape (2, n_components, n_features)
+            Posterior shapes to start from. Components whose shapes are NaN are initialised as
+            `init` says.
+        activation_shape : array-like of shape (n_samples, n_components)
+            Posterior shapes to start from.
+        frozen : array-like of bool of shape (n_components,), or of indices
+            Components that keep the `atom_shape` given.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._check_scale()
+        data = self._check_data(X, reset=True)
+        n_samples, n_features = data.X.shape
+        prior = check.check_prior(self, n_samples, n_features, positive_rate=True)
+        weights = check.check_weight(sample_weight, data.X)
+        given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
+        mask = check.check_frozen(frozen, self.n_components, given[1])
+        self._warn_unobserved(data.summary)
+        self._choose_unit(data.summary)
+        self.dispersion_ = self._find_scale(data)
+        sizes = (n_samples, self.n_components, n_features)
+        with self._problem(
+            data.X,
+            prior,
+            self.dispersion_,
+            sample_weight=weights,
+            frozen=mask,
+            prior_constant=vb.prior_constant(prior, sizes, weights),
+        ) as problem:
+            run = partial(self._run, problem, data.summary, given)
+            best = self._best_run(run, lambda state: _mean_components(state.atom_shape))
+            self._publish(problem, best.result)
+        self.stability_ = best.stability
+        return self
+
+    def _check_scale(self) -> None:
+        automatic = isinstance(self.scale, str) and self.scale == "auto"
+        number = isinstance(self.scale, (int, float, np.number)) and 0 < self.scale < np.inf
+        if not automatic and not number:
+            raise ValueError(f"scale must be 'auto' or a number above 0; found {self.scale!r}.")
+        if self.likelihood == "integer" and number and self.scale != 1:
+            raise ValueError(
+                f"scale must be 1 or 'auto' for likelihood='integer'; found {self.scale!r}."
+            )
+
+    def _check_starts(
+        self,
+        atom_shape: ArrayLike | None,
+        activation_shape: ArrayLike | None,
+        n_samples: int,
+        n_features: int,
+    ) -> tuple[NDArray | None, NDArray | None]:
+        """Posterior shapes to start from: of the right shape, and above 0."""
+        given: list[NDArray | None] = []
+        for name, value, shape in (
+            ("activation_shape", activation_shape, (n_samples, self.n_components)),
+            ("atom_shape", atom_shape, (2, self.n_components, n_features)),
+        ):
+            if value is not None:
+                value = check.check_start(name, value, shape, gaps=name == "atom_shape")
+                if np.any(value == 0):
+                    raise ValueError(f"{name} must be above 0; found 0.")
+            given.append(value)
+        return given[0], given[1]
+
+    def _find_scale(self, data: Data) -> float:
+        """The scale asked for, or the dispersion of a maximum a posteriori fit with many components."""
+        if self.scale != "auto":
+            return float(self.scale)
+        if self.likelihood == "integer":
+            return 1.0
+        n_samples, n_features = data.X.shape
+        # Half of the observed cells are left to judge the noise by.
+        most = data.summary.n_observed // (2 * (n_samples + n_features))
+        n_components = max(1, min(max(self.n_components, _GENEROUS), most))
+        with self._problem(
+            data.X, _PRELIMINARY_PRIOR, 1.0, frozen=np.zeros(n_components, dtype=bool)
+        ) as problem:
+            random = check_random_state(0)
+            with Progress(_PRELIMINARY_ITERATIONS, "noise level", bool(self.verbose)) as progress:
+                result = loop.run(
+                    partial(em.step, problem),
+                    partial(em.evaluate, problem),
+                    start(problem, data.summary, "random", random),
+                    max_iter=_PRELIMINARY_ITERATIONS,
+                    tol=1e-4,
+                    progress=progress,
+                )
+            data_term = problem.expectations(*result.state).data_term
+        return dispersion(-self._unit * data_term, data.summary, n_components)
+
+    def _run(
+        self,
+        problem: Problem,
+        summary: Summary,
+        given: tuple[NDArray | None, NDArray | None],
+        random: RandomState,
+    ) -> loop.Result[vb.State]:
+        """One run from one start."""
+        if self.init == "prior" and not _equal_components(problem):
+            state = vb.prior_state(problem)
+        else:
+            state = vb.state_from(problem, start(problem, summary, self.init, random))
+        activation_shape, atom_shape = given
+        dtype = problem.source.dtype
+        if activation_shape is not None:
+            state = state._replace(activation_shape=activation_shape.astype(dtype))
+        if atom_shape is not None:
+            filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
+            state = state._replace(atom_shape=filled.astype(dtype))
+        with Progress(self.max_iter, "VBEM", bool(self.verbose)) as progress:
+            result = loop.run(
+                partial(vb.step, problem),
+                partial(vb.evaluate, problem),
+                state,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                progress=progress,
+            )
+        return self._finish(problem, summary, result) if result.converged else result
+
+    def _finish(
+        self, problem: Problem, summary: Summary, result: loop.Result[vb.State]
+    ) -> loop.Result[vb.State]:
+        """Solve for the activations, so that they are those that `transform` would return."""
+        means = vb.geometric(problem, result.state)
+        solved = rows.refine(
+            problem, summary, Posterior(problem.mass), means.atoms, means.activations
+        )
+        shape = vb.shape_of(problem, solved).astype(problem.source.dtype)
+        state = result.state._replace(activation_shape=shape)
+        bound = vb.evaluate(problem, state)
+        if bound < result.objectives[-1]:
+            return result
+        return result._replace(state=state, objectives=[*result.objectives[:-1], bound])
+
+    def _publish(self, problem: Problem, result: loop.Result[vb.State]) -> None:
+        """Set the fitted attributes."""
+        dtype = problem.source.dtype
+        self._prior = problem.prior
+        self.activation_shape_, self.atom_shape_ = result.state
+        self.activation_rate_ = np.broadcast_to(
+            (1 + problem.prior.activation_rate) / self.dispersion_, self.activation_shape_.shape
+        ).astype(dtype)
+        self.activations_ = self.activation_shape_ / self.activation_rate_
+        self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
+        self.lower_bounds_ = np.array(result.objectives)
+        self.lower_bound_ = result.objectives[-1]
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+
+    def _solve(self, data: Data) -> NDArray:
+        shape = self._solve_shape(data)
+        return (shape * self.dispersion_ / (1 + self._prior.activation_rate)).astype(data.X.dtype)
+
+    def _membership(self, data: Data) -> NDArray:
+        return exp_digamma(self._solve_shape(data)) / (1 + self._prior.activation_rate)
+
+    def _training_membership(self) -> NDArray:
+        return exp_digamma(self.activation_shape_) / self.activation_rate_
+
+    def _solve_shape(self, data: Data) -> NDArray:
+        """Posterior shapes of the activations of new samples, the atoms' posterior being given."""
+        with self._problem(data.X, self._prior, self.dispersion_) as problem:
+            atoms, _ = vb.geometric_atoms(self.atom_shape_, self._prior.atom_shape)
+            solution = rows.solve(problem, data.summary, Posterior(problem.mass), atoms)
+            return vb.shape_of(problem, solution.activations)
+
+    # --- posterior --------------------------------------------------------------------------
+
+    def sample(
+        self, n: int = 1, random_state: int | RandomState | None = None
+    ) -> tuple[NDArray, NDArray]:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of draws.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        activations : ndarray of shape (n, n_samples, n_components)
+            In the unit of X.
+        atoms : ndarray of shape (n, 2, n_components, n_features)
+        """
+        check_is_fitted(self)
+        check.check_count("n", n)
+        random = check_random_state(random_state)
+        activations = random.gamma(
+            self.activation_shape_.astype(np.float64), size=(n, *self.activation_shape_.shape)
+        )
+        return activations / self.activation_rate_, self._sample_atoms(n, random)
+
+    def _sample_atoms(self, n: int, random: RandomState) -> NDArray:
+        shape = self.atom_shape_.astype(np.float64)
+        return draw_dirichlet(np.broadcast_to(shape, (n, *shape.shape)), random, axes=(1, 3))
+
+    def interval(
+        self,
+        level: float = 0.9,
+        n_draws: int = 1000,
+        random_state: int | RandomState | None = 0,
+    ) -> Intervals:
+        """Credible intervals of activations (exact quantiles) and components (from draws).
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Probability of each interval.
+        n_draws : int, default=1000
+            Draws of the atoms.
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        Intervals
+            `.activations` and `.components`, each with `.lower` and `.upper`.
+        """
+        check_is_fitted(self)
+        tails = _tails(level)
+        check.check_count("n_draws", n_draws)
+        activations = Interval(
+            *(
+                gamma.ppf(tail, self.activation_shape_, scale=1 / self.activation_rate_)
+                for tail in tails
+            )
+        )
+        # One component at a time: the draws of all may need much memory.
+        random = check_random_state(random_state)
+        quantiles = np.empty((2, *self.atom_shape_.shape[1:]))
+        for k in range(self.n_components):
+            shape = self.atom_shape_[:, k : k + 1].astype(np.float64)
+            atoms = draw_dirichlet(
+                np.broadcast_to(shape, (n_draws, *shape.shape)), random, axes=(1, 3)
+            )
+            quantiles[:, k] = np.quantile(atoms[:, 0, 0] - atoms[:, 1, 0], tails, axis=0)
+        return Intervals(activations, Interval(*quantiles))
+
+    def impute(
+        self,
+        X: Any,
+        return_interval: bool = False,
+        level: float = 0.9,
+        n_draws: int = 200,
+        random_state: int | RandomState | None = 0,
+    ) -> Any:
+        """X with its gaps filled by the factorization, with intervals for what was filled.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        return_interval : bool, default=False
+            Whether to return the ends of the predictive intervals as well.
+        level : float, default=0.9
+            Probability of each interval.
+        n_draws : int, default=200
+            Draws from the posterior, for the intervals.
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        filled : ndarray or DataFrame of shape (n_samples, n_features)
+            A DataFrame if X is one.
+        lower, upper : ndarrays or DataFrames
+            With `return_interval`: ends of the intervals in which a new observation falls, noise
+            included. They equal X where it is observed.
+        """
+        filled = super().impute(X)
+        if not return_interval:
+            return filled
+        tails = _tails(level)
+        check.check_count("n_draws", n_draws)
+        data = self._check_data(X, reset=False)
+        random = check_random_state(random_state)
+        ends = [np.array(data.X, dtype=np.float64) for _ in tails]
+        gaps = np.nonzero(np.isnan(data.X))
+        quantiles = np.quantile(self._draw_cells(data, gaps, n_draws, random), tails, axis=0)
+        for end, values in zip(ends, quantiles, strict=True):
+            end[gaps] = values
+        return filled, *(like(X, end) for end in ends)
+
+    def _draw_cells(
+        self, data: Data, cells: tuple[NDArray, ...], n_draws: int, random: RandomState
+    ) -> NDArray:
+        """Draws (n_draws, n_cells) of new observations in the cells given."""
+        shape = self._solve_shape(data)
+        scale = self.dispersion_ / (1 + self._prior.activation_rate)
+        rows_, columns = cells
+        draws = np.empty((n_draws, len(rows_)))
+        for draw in draws:
+            activations = scale * random.gamma(shape)
+            atoms = self._sample_atoms(1, random)[0]
+            rate0, rate1 = (
+                np.einsum("nk,nk->n", activations[rows_], atom.T[columns]) for atom in atoms
+            )
+            if self.likelihood == "integer":
+                draw[:] = random.poisson(rate0) - random.poisson(rate1)
+            else:
+                # A cell of X / φ has variance λ₀ + λ₁.
+                noise = np.sqrt(self.dispersion_ * (rate0 + rate1))
+                draw[:] = rate0 - rate1 + noise * random.normal(size=len(rows_))
+        return draws
+
+
+def _tails(level: float) -> tuple[float, float]:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1; found {level!r}.")
+    return (1 - level) / 2, (1 + level) / 2
+
+
+def _mean_components(atom_shape: NDArray) -> NDArray:
+    """Posterior mean of the signed components."""
+    return (atom_shape[0] - atom_shape[1]) / atom_shape.sum(axis=(0, 2))[:, None]
+
+
+def _equal_components(problem: Problem) -> bool:
+    """Whether the priors do not tell the components apart."""
+    return problem.n_components > 1 and all(
+        parameter.shape[1] == 1 or bool(np.all(parameter == parameter[:, :1]))
+        for parameter in problem.prior
+    )

@@ -1,0 +1,364 @@
+"""Model files: the arrays of a fitted estimator and a JSON header, in the safetensors format.
+
+A file holds numbers and text, and nothing of it is ever executed: the class comes from a fixed
+table, and whatever does not fit the table is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+
+from ._inference.problem import Prior
+
+FORMAT = "seminmf"
+FORMAT_VERSION = 1
+
+# Fitted arrays by estimator, with their axes: samples J, components K, features I, and T = one more
+# than there were iterations.
+_FACTORS = {"atoms_": "2KI", "activations_": "JK"}
+_POSTERIOR = {"atom_shape_": "2KI", "activation_shape_": "JK", "activation_rate_": "JK"}
+_ARRAYS = {
+    "SkellamSNMF": {**_FACTORS, "objectives_": "T"},
+    "BayesianSkellamSNMF": {**_FACTORS, **_POSTERIOR, "lower_bounds_": "T"},
+}
+_SCALARS: dict[str, type] = {
+    "n_features_in_": int,
+    "n_iter_": int,
+    "converged_": bool,
+    "stability_": float,
+    "dispersion_": float,
+    "_unit": float,
+}
+_LAST_VALUE = {"SkellamSNMF": "objective_", "BayesianSkellamSNMF": "lower_bound_"}
+_PRIOR_AXES = dict(zip(Prior._fields, ("JK", "JK", "2KI"), strict=True))
+# Constructor parameters that may be arrays.
+_ARRAY_PARAMETERS = tuple(f"{name}_prior" for name in Prior._fields)
+
+_DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
+
+
+class _Content(NamedTuple):
+    """What a file says: the header, and the arrays by name."""
+
+    header: dict[str, Any]
+    arrays: dict[str, NDArray]
+
+
+# --- writing --------------------------------------------------------------------------------
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a file; the same as its method `save`.
+
+    Parameters
+    ----------
+    estimator : SkellamSNMF or BayesianSkellamSNMF
+        A fitted estimator. A `random_state` that is a generator is written as None.
+    path : str or path-like
+        File to write, whole or not at all. An older file of that name is replaced.
+    """
+    from safetensors.numpy import save as serialise
+
+    name = type(estimator).__name__
+    if name not in _ARRAYS or _class_of(name) is not type(estimator):
+        raise ValueError(f"save takes one of {', '.join(_ARRAYS)}; found {name}.")
+    content = _content_of(estimator, name)
+    try:
+        _rebuild(content)
+    except ValueError as error:
+        raise ValueError(f"This {name} cannot be saved: {error}") from error
+    metadata = {"format": FORMAT, "header": json.dumps(content.header, allow_nan=False)}
+    with written_whole(path) as file:
+        file.write(serialise(content.arrays, metadata=metadata))
+
+
+def _content_of(estimator: Any, name: str) -> _Content:
+    from . import __version__
+
+    arrays = {array: getattr(estimator, array) for array in _ARRAYS[name]}
+    arrays |= {f"_prior.{field}": value for field, value in estimator._prior._asdict().items()}
+    parameters = {}
+    for parameter, value in estimator.get_params(deep=False).items():
+        if parameter in _ARRAY_PARAMETERS and np.ndim(value) > 0:
+            arrays[f"parameter.{parameter}"] = _numbers(parameter, value)
+        else:
+            parameters[parameter] = _plain(parameter, value)
+    scalars = [*_SCALARS, _LAST_VALUE[name]]
+    names = getattr(estimator, "feature_names_in_", None)
+    header = {
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "estimator": name,
+        "parameters": parameters,
+        "fitted": {scalar: _written(getattr(estimator, scalar)) for scalar in scalars},
+        "feature_names": None if names is None else [str(label) for label in names],
+    }
+    # safetensors writes the memory as it lies, so it must lie in C order.
+    return _Content(header, {key: np.array(value, order="C") for key, value in arrays.items()})
+
+
+def _numbers(parameter: str, value: Any) -> NDArray:
+    array = np.asarray(value)
+    if array.dtype not in _DTYPES.values():
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{parameter} must hold numbers to be saved.") from None
+    return array
+
+
+def _plain(parameter: str, value: Any) -> Any:
+    """A constructor parameter as JSON has it."""
+    if isinstance(value, RandomState):
+        return None
+    if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
+        value = value.item()
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if not finite or not isinstance(value, bool | int | float | str | None):
+        raise ValueError(f"{parameter} must be a number or text to be saved; found {value!r}.")
+    return value
+
+
+def _written(value: Any) -> Any:
+    """A fitted number as JSON has it, which knows neither NaN nor infinity."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that appears under its name when all of it is on the disk, and else never."""
+    # A link keeps its place, and the file that it points to is replaced.
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted estimator from a file that its method `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to read.
+
+    Returns
+    -------
+    SkellamSNMF or BayesianSkellamSNMF
+        It does what the one that was saved does, to the last bit.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a model, or not a sound one. Nothing in a file is executed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from seminmf import SkellamSNMF, load, sample_skellam_snmf
+    >>> X, _, _ = sample_skellam_snmf(50, 4, 2, random_state=0)
+    >>> model = SkellamSNMF(n_components=2, likelihood="integer", random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.safetensors")
+    ...     again = load(f"{folder}/model.safetensors")
+    >>> bool((again.transform(X) == model.transform(X)).all())
+    True
+    """
+    from safetensors import SafetensorError
+
+    try:
+        return _rebuild(_read(path))
+    except (ValueError, SafetensorError, RecursionError) as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(f"{os.fspath(path)} is not a seminmf model: {reason}.") from error
+
+
+def _read(path: str | os.PathLike[str]) -> _Content:
+    from safetensors import safe_open
+
+    with open(path, "rb"):  # clearer errors than safetensors has for what is no file
+        pass
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if metadata.get("format") != FORMAT:
+            raise ValueError(f"its format is {metadata.get('format')!r}, not {FORMAT!r}")
+        header = _read_header(metadata.get("header", ""))
+        names = _array_names(header["estimator"])
+        types = {name: file.get_slice(name).get_dtype() for name in names & set(file.keys())}
+        for name, dtype in types.items():
+            if dtype not in _DTYPES:
+                raise ValueError(f"{name} has the type {dtype}")
+        # A copy, to own aligned memory as the arrays of a fit do.
+        return _Content(header, {name: np.array(file.get_tensor(name)) for name in types})
+
+
+def _read_header(text: str) -> dict[str, Any]:
+    header = json.loads(text) if text else None
+    if not isinstance(header, dict):
+        raise ValueError("it has no header")
+    version = header.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ValueError(
+            f"its format version is {version!r}, and this library reads {FORMAT_VERSION}"
+        )
+    if not isinstance(header.get("estimator"), str) or header["estimator"] not in _ARRAYS:
+        raise ValueError(f"its estimator is {header.get('estimator')!r}, which is unknown")
+    for part in ("parameters", "fitted"):
+        if not isinstance(header.get(part), dict):
+            raise ValueError(f"its header has no {part}")
+    return header
+
+
+def _array_names(estimator: str) -> set[str]:
+    """Names of all arrays that a file of this estimator may hold."""
+    return {
+        *_ARRAYS[estimator],
+        *(f"_prior.{field}" for field in Prior._fields),
+        *(f"parameter.{parameter}" for parameter in _ARRAY_PARAMETERS),
+    }
+
+
+def _class_of(estimator: str) -> Any:
+    from . import BayesianSkellamSNMF, SkellamSNMF
+
+    return {"SkellamSNMF": SkellamSNMF, "BayesianSkellamSNMF": BayesianSkellamSNMF}[estimator]
+
+
+# --- from content to estimator ----------------------------------------------------------------
+
+
+def _rebuild(content: _Content) -> Any:
+    """The estimator that the content describes, or a ValueError that says what is wrong."""
+    name = content.header["estimator"]
+    estimator = _class_of(name)(**_parameters(content))
+    estimator._check_parameters()
+    for scalar, value in _scalars(content.header["fitted"], name).items():
+        setattr(estimator, scalar, value)
+    sizes = {
+        "2": 2,
+        "J": len(np.atleast_1d(_array(content, "activations_"))),
+        "K": estimator.n_components,
+        "I": estimator.n_features_in_,
+        "T": estimator.n_iter_ + 1,
+    }
+    for array, axes in _ARRAYS[name].items():
+        expected = tuple(sizes[axis] for axis in axes)
+        setattr(estimator, array, _checked_array(content, array, expected))
+    estimator._prior = _prior(content, sizes)
+    names = _feature_names(content.header.get("feature_names"), sizes["I"])
+    if names is not None:
+        estimator.feature_names_in_ = names
+    return estimator
+
+
+def _parameters(content: _Content) -> dict[str, Any]:
+    """Constructor parameters; those that a file does not have keep their defaults."""
+    parameters = dict(content.header["parameters"])
+    for parameter in _ARRAY_PARAMETERS:
+        if f"parameter.{parameter}" in content.arrays:
+            parameters[parameter] = content.arrays[f"parameter.{parameter}"]
+    known = _class_of(content.header["estimator"])._get_param_names()
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise ValueError(f"it has an unknown parameter, {unknown[0]!r}")
+    for parameter, value in parameters.items():
+        if isinstance(value, dict | list):
+            raise ValueError(f"its parameter {parameter!r} is neither a number nor text")
+    return parameters
+
+
+def _scalars(fitted: dict[str, Any], name: str) -> dict[str, Any]:
+    values = {
+        scalar: _checked_scalar(scalar, fitted.get(scalar), kind)
+        for scalar, kind in {**_SCALARS, _LAST_VALUE[name]: float}.items()
+    }
+    for scalar in ("dispersion_", "_unit"):
+        if not 0 < values[scalar] < math.inf:
+            raise ValueError(f"{scalar} is {values[scalar]}, not a positive number")
+    for scalar, least in (("n_features_in_", 1), ("n_iter_", 0)):
+        if values[scalar] < least:
+            raise ValueError(f"{scalar} is {values[scalar]}, below {least}")
+    return values
+
+
+def _checked_scalar(name: str, value: Any, kind: type) -> Any:
+    if kind is float and (type(value) in (int, float) or value in ("nan", "inf", "-inf")):
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{name} is {value!r}, not of type {kind.__name__}")
+    return value
+
+
+def _array(content: _Content, name: str) -> NDArray:
+    if name not in content.arrays:
+        raise ValueError(f"{name} is missing")
+    return content.arrays[name]
+
+
+def _checked_array(content: _Content, name: str, shape: tuple[int, ...]) -> NDArray:
+    """An array of a fit: of its shape and type, and with values that a fit can have."""
+    array = _array(content, name)
+    if array.shape != shape:
+        raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
+    if name in (*_FACTORS, *_POSTERIOR):
+        expected = np.float32 if _array(content, "atoms_").dtype == np.float32 else np.float64
+        _check_numbers(name, array, zero=name in _FACTORS)
+    else:
+        expected = np.float64
+    if array.dtype != expected:
+        raise ValueError(f"{name} has the type {array.dtype}, not {np.dtype(expected)}")
+    return array
+
+
+def _check_numbers(name: str, array: NDArray, *, zero: bool) -> None:
+    if not np.all(np.isfinite(array)) or np.any(array < 0) or (not zero and np.any(array == 0)):
+        raise ValueError(f"{name} has values that are not {'at least' if zero else 'above'} 0")
+
+
+def _prior(content: _Content, sizes: dict[str, int]) -> Prior:
+    arrays = []
+    for field, axes in _PRIOR_AXES.items():
+        name = f"_prior.{field}"
+        array = _array(content, name)
+        full = tuple(sizes[axis] for axis in axes)
+        fits = array.ndim == len(full) and all(
+            size in (1, most) for size, most in zip(array.shape, full, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"{name} has the shape {array.shape}, which does not suit {full}")
+        arrays.append(_checked_array(content, name, array.shape))
+        _check_numbers(name, array, zero=field == "activation_rate")
+    return Prior(*arrays)
+
+
+def _feature_names(names: Any, n_features: int) -> NDArray | None:
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != n_features:
+        raise ValueError(f"it does not have one name for each of its {n_features} features")
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("its feature names are not all text")
+    return np.array(names, dtype=object)

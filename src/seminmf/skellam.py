@@ -1,0 +1,263 @@
+"""SkellamSNMF: semi-NMF by maximum a posteriori."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validation as check
+from ._base import BaseSkellamSNMF, Data, dispersion
+from ._inference import activations as rows
+from ._inference import em, loop
+from ._inference.problem import Problem
+from ._inference.start import start
+from ._inference.summary import Summary
+from ._penalties import Maximum
+from ._progress import Progress
+
+
+class SkellamSNMF(BaseSkellamSNMF):
+    """Semi-nonnegative matrix factorization, X ≈ activations · components, point estimates.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components, K.
+    likelihood : {"real", "integer"}, default="real"
+        "real" for any numbers (M = ∞ of the paper), "integer" for counts and differences of counts
+        (M = 1).
+    activation_shape_prior : float or array-like, default=1.0
+        Shape of the activations' gamma prior: a number, or broadcasting to
+        (n_samples, n_components).
+    activation_rate_prior : float or array-like, default=1e-3
+        Its rate. With the default shapes it is a number without unit, and suits data of any unit.
+    atom_shape_prior : float or array-like, default=1.0
+        Shape of the atoms' Dirichlet prior: a number, or broadcasting to
+        (2, n_components, n_features).
+    solver : {"em"}, default="em"
+        The paper's EM algorithm.
+    acceleration : None, default=None
+        Plain iterations.
+    init : {"random", "kmeans", "svd", "prior"}, default="random"
+        Start values, where `fit` is not given any.
+    n_init : int, default=1
+        Number of starts, of which the best is kept.
+    max_iter : int, default=3000
+        Most iterations of a run.
+    tol : float, default=1e-4
+        A run has converged when the objective gained less than `tol` times its size over the last
+        20 iterations. One iteration alone would not tell: EM is slow. 0 never stops before
+        `max_iter`.
+    check_integer : bool, default=True
+        Whether likelihood "integer" refuses data that are no integers.
+    random_state : int, RandomState or None, default=None
+        Source of the start values. The same seed gives the same bits, whatever `n_jobs`.
+    n_jobs : int or None, default=None
+        Threads. None and -1 are all cores; small problems use one in any case.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Signed components.
+    atoms_ : ndarray of shape (2, n_components, n_features)
+        Their positive and negative parts, which sum to 1 for each component.
+    activations_ : ndarray of shape (n_samples, n_components)
+        Activations of the training data, in the unit of X.
+    objective_ : float
+        Log-posterior at the end, constants dropped.
+    objectives_ : ndarray of shape (n_iter_ + 1,)
+        Its values from the start to the end.
+    n_iter_ : int
+        Iterations of the best run.
+    converged_ : bool
+        Whether that run met the rule of `tol`.
+    dispersion_ : float
+        Noise level of real data, 2ΣD / degrees of freedom; 1 for integers.
+    stability_ : float
+        Mean cosine between the components of the best run and of the others, after matching; NaN
+        for a single run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If X has feature names.
+
+    References
+    ----------
+    B. Fuentes and G. Richard, "Probabilistic semi-nonnegative matrix factorization: a Skellam-based
+    framework", 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seminmf import SkellamSNMF
+    >>> X = np.array([[3.0, -1.0], [6.0, -2.0], [-1.0, 4.0], [-2.0, np.nan]])
+    >>> model = SkellamSNMF(n_components=2, random_state=0).fit(X)
+    >>> model.impute(X).round(1)
+    array([[ 3. , -1. ],
+           [ 6. , -2. ],
+           [-1. ,  4. ],
+           [-2. ,  8. ]])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        likelihood: str = "real",
+        activation_shape_prior: ArrayLike = 1.0,
+        activation_rate_prior: ArrayLike = 1e-3,
+        atom_shape_prior: ArrayLike = 1.0,
+        solver: str = "em",
+        acceleration: str | None = None,
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 3000,
+        tol: float = 1e-4,
+        check_integer: bool = True,
+        random_state: int | RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.likelihood = likelihood
+        self.activation_shape_prior = activation_shape_prior
+        self.activation_rate_prior = activation_rate_prior
+        self.atom_shape_prior = atom_shape_prior
+        self.solver = solver
+        self.acceleration = acceleration
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.check_integer = check_integer
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        atoms: ArrayLike | None = None,
+        activations: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> SkellamSNMF:
+        """Fit to X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data of any sign, NaN where not observed.
+        y : None
+            Not used.
+        atoms : array-like of shape (2, n_components, n_features) or (n_components, n_features)
+            Start values; they are normalised. Signed ones are split into positive and negative
+            parts. Components whose atoms are NaN are initialised as `init` says.
+        activations : array-like of shape (n_samples, n_components)
+            Start values, in the unit of X.
+        frozen : array-like of bool of shape (n_components,), or of indices
+            Components that keep the atoms given.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        check.check_choice("solver", self.solver, ("em",))
+        check.check_choice("acceleration", self.acceleration, (None,))
+        data = self._check_data(X, reset=True)
+        n_samples, n_features = data.X.shape
+        prior = check.check_prior(self, n_samples, n_features, positive_rate=False)
+        weights = check.check_weight(sample_weight, data.X)
+        if atoms is not None:
+            atoms = check.check_atoms(atoms, self.n_components, n_features)
+        mask = check.check_frozen(frozen, self.n_components, atoms)
+        if activations is not None:
+            activations = check.check_start(
+                "activations", activations, (n_samples, self.n_components)
+            )
+        self._warn_unobserved(data.summary)
+        self._choose_unit(data.summary)
+        with self._problem(data.X, prior, 1.0, sample_weight=weights, frozen=mask) as problem:
+            run = partial(self._run, problem, data.summary, atoms, activations)
+            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1])
+            self._publish(problem, data.summary, best.result)
+        self.stability_ = best.stability
+        return self
+
+    def _run(
+        self,
+        problem: Problem,
+        summary: Summary,
+        atoms: NDArray | None,
+        activations: NDArray | None,
+        random: RandomState,
+    ) -> loop.Result[em.State]:
+        """One run from one start."""
+        state = start(problem, summary, self.init, random)
+        dtype = problem.source.dtype
+        if atoms is not None:
+            state = state._replace(
+                atoms=np.where(np.isnan(atoms), state.atoms, atoms).astype(dtype)
+            )
+        if activations is not None:
+            state = state._replace(activations=(activations / self._unit).astype(dtype))
+        with Progress(self.max_iter, "EM", bool(self.verbose)) as progress:
+            result = loop.run(
+                partial(em.step, problem),
+                partial(em.evaluate, problem),
+                state,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                progress=progress,
+            )
+        return self._finish(problem, summary, result) if result.converged else result
+
+    def _finish(
+        self, problem: Problem, summary: Summary, result: loop.Result[em.State]
+    ) -> loop.Result[em.State]:
+        """Solve for the activations, so that they are those that `transform` would return."""
+        solved = rows.refine(problem, summary, Maximum(problem.mass), *result.state[::-1])
+        state = em.State(solved.astype(problem.source.dtype), result.state.atoms)
+        objective = em.evaluate(problem, state)
+        if objective < result.objectives[-1]:
+            return result
+        return result._replace(state=state, objectives=[*result.objectives[:-1], objective])
+
+    def _publish(self, problem: Problem, summary: Summary, result: loop.Result[em.State]) -> None:
+        """Set the fitted attributes."""
+        self._prior = problem.prior
+        self.atoms_ = result.state.atoms
+        self.activations_ = result.state.activations * problem.source.dtype.type(self._unit)
+        self.objectives_ = np.array(result.objectives)
+        self.objective_ = result.objectives[-1]
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.dispersion_ = 1.0
+        if self.likelihood == "real":
+            data_term = (
+                problem._replace(sample_weight=np.ones_like(problem.sample_weight))
+                .expectations(*result.state)
+                .data_term
+            )
+            self.dispersion_ = dispersion(-self._unit * data_term, summary, self.n_components)
+
+    def _solve(self, data: Data) -> NDArray:
+        with self._problem(data.X, self._prior, 1.0) as problem:
+            solution = rows.solve(problem, data.summary, Maximum(problem.mass), self.atoms_)
+        return (solution.activations * self._unit).astype(data.X.dtype)
+
+    def _membership(self, data: Data) -> NDArray:
+        return self._solve(data)
+
+    def _training_membership(self) -> NDArray:
+        return self.activations_
