@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from test_reference import ONE_FEATURE_DATA, ONE_FEATURE_PRIORS, evidence_rate, log_evidence
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, sample_skellam_snmf
-from seminmf._inference import vb
+from seminmf._inference import em, vb
 
 LIKELIHOODS = ["real", "integer"]
 K = 3
@@ -184,6 +184,14 @@ def test_automatic_scale_follows_the_noise():
         X = signal + rng.normal(0.0, noise, signal.shape)
         found.append(fit_quietly(model(max_iter=20), X).dispersion_)
     assert 2.0 < found[1] / found[0] < 40.0
+
+
+def test_automatic_scale_counts_weights():
+    X = with_gaps(noisy())
+    weights = np.arange(len(X)) % 3
+    weighted = fit_quietly(model(max_iter=2), X, sample_weight=weights)
+    repeated = fit_quietly(model(max_iter=2), np.repeat(X, weights, axis=0))
+    assert weighted.dispersion_ == pytest.approx(repeated.dispersion_, rel=1e-7)
 
 
 # --- The posterior ---
@@ -533,15 +541,26 @@ def test_interruption_keeps_what_there_is(monkeypatch, when):
     assert found.lower_bound_ == uninterrupted.lower_bound_
 
 
+def test_interruption_before_there_is_a_posterior(monkeypatch):
+    """While the noise level is sought there is no state that could be returned."""
+
+    def interrupted(problem, state):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(em, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model().fit(noisy())
+
+
 @pytest.mark.filterwarnings("ignore:.*have no observed cell")
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_sample_without_data_stays_near_its_prior(likelihood):
     """The posterior of hidden counts in gaps only narrows it: mean-field is never wider."""
     X = data_for(likelihood)
     X[4] = np.nan
-    found = model(
-        likelihood, activation_shape_prior=4.0, activation_rate_prior=0.5, tol=1e-6
-    ).fit(X)
+    found = model(likelihood, activation_shape_prior=4.0, activation_rate_prior=0.5, tol=1e-6).fit(
+        X
+    )
     mean = found.activations_[4] / found.dispersion_
     assert (mean < 4.0 / 0.5).all() and (mean > 0.3 * 4.0 / 0.5).all()
 

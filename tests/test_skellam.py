@@ -137,6 +137,7 @@ class TestSymmetry:
         assert_allclose(there.components_, here.components_, rtol=1e-7, atol=1e-10)
         assert_allclose(there.activations_[rows], here.activations_, rtol=1e-7, atol=1e-9)
         assert_allclose(there.objectives_, here.objectives_, rtol=1e-10)
+        assert there.dispersion_ == pytest.approx(here.dispersion_, rel=1e-7)
 
     def test_layout_of_the_array(self, likelihood):
         X = data_for(likelihood)
@@ -334,6 +335,16 @@ def test_transform_does_not_know_the_batch(fitted):
     # Not even its largest value, which is what the unit of the computation could come from.
     mixed = np.vstack([X[:1], 1e6 * X[1:2]])
     assert_allclose(found.transform(mixed)[0], whole[0], rtol=1e-12, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e-3, 1e3, 1e140])
+def test_transform_does_not_know_the_unit(factor):
+    """Nor what data were fitted: with shapes of 1, real activations grow with the sample."""
+    X = with_gaps(clusters()[0])
+    found = fit_quietly(model(max_iter=200), X)
+    whole = found.transform(X)
+    scale = factor * whole.max()
+    assert_allclose(found.transform(factor * X), factor * whole, rtol=1e-6, atol=1e-9 * scale)
 
 
 def row_problem(found, x):

@@ -148,6 +148,14 @@ def test_source_mean_sums_to_the_difference(x, rate0, rate1):
     np.testing.assert_allclose(sources[:, 0], sources[:, 1] * [2, 4], rtol=1e-12)
 
 
+def test_source_mean_of_huge_rates():
+    # The two totals differ by x and have the product rate0 rate1.
+    np.testing.assert_allclose(skellam.source_mean(0, [[1e250], [1e240]]), 1e245, rtol=1e-13)
+    np.testing.assert_allclose(
+        skellam.source_mean(3e200, [[2e200], [2e200]]), [[4e200], [1e200]], rtol=1e-13
+    )
+
+
 def test_source_mean_shapes_and_empty_sides():
     assert skellam.source_mean([[1], [2]], np.ones((3, 2, 4))).shape == (2, 3, 2, 4)
     assert skellam.source_mean(1, np.ones((2, 4), np.float32)).dtype == np.float32
@@ -227,18 +235,23 @@ def test_diffnomial_impossible_values(z):
     [(0, 2.0, 3.0), (3, 0.1, 0.2), (1, 1e-3, 50.0), (50, 1e3, 2e3), (400, 20.0, 30.0)],
 )
 def test_diffnomial_draws_of_the_totals(n, rate0, rate1):
-    draws = diffnomial.rvs(n, [[rate0], [rate1]], size=20000, random_state=1)[..., 0]
+    draws = diffnomial.rvs(n, [[rate0], [rate1]], size=100_000, random_state=1)[..., 0]
     assert np.all(draws[:, 0] - draws[:, 1] == n)
     smaller = np.arange(draws[:, 1].max() + 1)
-    expected = draws.shape[0] * diffnomial.pmf(
-        np.stack([smaller + n, smaller], axis=-1)[..., None], n, [[rate0], [rate1]]
-    )
-    counts = np.bincount(draws[:, 1])
-    common = expected > 8
-    rare = draws.shape[0] - expected[common].sum()
-    chi_square = ((counts[common] - expected[common]) ** 2 / expected[common]).sum()
-    chi_square += (counts[~common].sum() - rare) ** 2 / max(rare, 1)
-    assert scipy.stats.chi2.sf(chi_square, common.sum()) > 1e-3
+    sources = np.stack([smaller + n, smaller], axis=-1)[..., None]
+    probability = diffnomial.pmf(sources, n, [[rate0], [rate1]])
+    # Few groups, and some for the tails: there a wrong bound would show.
+    group = np.searchsorted([1e-3, 1e-2, 0.1, 0.3, 0.7, 0.9, 0.99, 0.999], np.cumsum(probability))
+    expected = draws.shape[0] * np.bincount(group, probability)
+    expected[-1] += draws.shape[0] - expected.sum()
+    counts = np.bincount(group, np.bincount(draws[:, 1]))
+    used = expected > 1
+    chi_square = ((counts[used] - expected[used]) ** 2 / expected[used]).sum()
+    assert scipy.stats.chi2.sf(chi_square, used.sum()) > 1e-3
+    # k (k + n) p(k) = sigma p(k - 1): the mean of the product of the totals is sigma.
+    product = draws.astype(float).prod(axis=-1)
+    spread = product.std() / np.sqrt(product.size)
+    assert abs(product.mean() - rate0 * rate1) <= 4 * spread
 
 
 @pytest.mark.parametrize("x", [-3, 0, 1000])

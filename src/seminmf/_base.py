@@ -58,9 +58,11 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check.check_count("n_init", self.n_init)
         check.check_count("max_iter", self.max_iter, least=0)
         check.check_tolerance(self.tol)
+        check.check_jobs(self.n_jobs)
+        check_random_state(self.random_state)
 
-    def _check_data(self, X: Any, *, reset: bool) -> Data:
-        array = check.check_array(self, X, reset=reset)
+    def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
+        array = check.check_array(self, X, fitted=fitted)
         integer = self.likelihood == "integer"
         summary = check.check_values(DenseSource(array), integer=integer and self.check_integer)
         if integer:
@@ -163,7 +165,7 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.fit(X, y, **fit_parameters)
         if self.converged_ or self._per_sample_prior():
             return self.activations_
-        return self._solve(self._check_data(X, reset=False))
+        return self._solve(self._check_data(X))
 
     def transform(self, X: Any) -> NDArray:
         """Activations of samples, given the fitted atoms. Each sample is treated alone.
@@ -178,7 +180,7 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, n_components)
         """
         self._check_transformable()
-        return self._solve(self._check_data(X, reset=False))
+        return self._solve(self._check_data(X))
 
     def _check_transformable(self) -> None:
         check_is_fitted(self)
@@ -207,7 +209,8 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        return np.asarray(X) @ self.components_
+        activations = check.check_activations(X, self._n_features_out)
+        return activations @ self.components_
 
     def predict(self, X: Any) -> NDArray:
         """Cluster of each sample: the component with the largest activation.
@@ -224,7 +227,7 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples,), integer
         """
         self._check_transformable()
-        return np.argmax(self._membership(self._check_data(X, reset=False)), axis=1)
+        return np.argmax(self._membership(self._check_data(X)), axis=1)
 
     def fit_predict(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
         """Fit to X and return each sample's cluster.
@@ -262,7 +265,7 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self)
         activations = np.asarray(self.transform(X))
-        filled = np.array(check.check_array(self, X, reset=False))
+        filled = np.array(check.check_array(self, X, fitted=True))
         components = self.components_
         for start, stop in row_ranges(DenseSource(filled)):
             block = filled[start:stop]
@@ -289,7 +292,7 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         float
         """
         check_is_fitted(self)
-        data = self._check_data(X, reset=False)
+        data = self._check_data(X)
         activations = np.asarray(self.transform(X), dtype=np.float64) / self._unit
         with self._problem(data.X, self._prior, 1.0) as problem:
             term = problem.expectations(
@@ -326,7 +329,7 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, n_features, n_components)
         """
         check_is_fitted(self)
-        data = self._check_data(X, reset=False)
+        data = self._check_data(X)
         activations = np.asarray(self.transform(X), dtype=np.float64) / self._unit
         likelihood = Integer() if self.likelihood == "integer" else Real(self._unit)
         atoms = self.atoms_.astype(np.float64)
@@ -350,16 +353,8 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray
         """
         check_is_fitted(self)
-        rows, columns = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
-        for name, indices, size in (
-            ("rows", rows, len(self.activations_)),
-            ("columns", columns, self.n_features_in_),
-        ):
-            if np.any((indices < -size) | (indices >= size)):
-                raise ValueError(
-                    f"{name} must be within 0 to {size - 1}; "
-                    f"found {indices.min()} to {indices.max()}."
-                )
+        shape = (len(self.activations_), self.n_features_in_)
+        rows, columns = check.check_cells(rows, columns, shape)
         return np.einsum(
             "...k,...k->...", self.activations_[rows], np.moveaxis(self.components_, 0, -1)[columns]
         )

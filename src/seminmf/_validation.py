@@ -1,10 +1,11 @@
-"""Checks of what users hand in: one sentence with the argument, what was found, what is accepted."""
+"""Checks of what users hand in: one sentence with argument, what was found, what is accepted."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import sklearn.utils
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -17,21 +18,35 @@ from ._sources import Source, row_ranges
 _LARGEST_INTEGER = 2.0**53
 
 
-def check_array(estimator: Any, X: Any, *, reset: bool) -> NDArray:
-    """X as a two-dimensional float array; feature names are recorded or compared."""
+def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
+    """X as a two-dimensional float array, with the features of the fit if there was one."""
     if np.iscomplexobj(X):
         found = getattr(X, "dtype", "complex values")
         raise ValueError(f"Complex data not supported: X must be real; found {found}.")
+    accepted: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
     try:
-        return validate_data(
-            estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        if fitted:
+            return validate_data(estimator, X, reset=False, **accepted)
+        return sklearn.utils.check_array(X, estimator=estimator, input_name="X", **accepted)
     except ValueError as error:
         if "could not convert" in str(error):
             raise ValueError(
                 f"X must hold numbers, with NaN for gaps; found text ({error})."
             ) from error
         raise
+
+
+def record_features(estimator: Any, X: Any) -> None:
+    """Remember number and names of the features, once nothing can be refused any more."""
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+
+
+def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
+    """`value` as an array of float64."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {accepted}; found {value!r}.") from None
 
 
 def check_values(source: Source, *, integer: bool) -> Summary:
@@ -75,7 +90,9 @@ def _refuse(block: NDArray, first_row: int, wrong: NDArray, accepted: str) -> No
 
 def check_choice(name: str, value: Any, accepted: tuple) -> None:
     """Refuse a value that is not among the accepted ones."""
-    if not any(value is option or value == option for option in accepted):
+    if not any(
+        value is option or (isinstance(value, str) and value == option) for option in accepted
+    ):
         options = ", ".join(repr(option) for option in accepted)
         raise ValueError(f"{name} must be one of {options}; found {value!r}.")
 
@@ -85,6 +102,44 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}; found {value!r}.")
     return int(value)
+
+
+def check_jobs(value: Any) -> None:
+    """None, or an integer other than 0."""
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0
+    ):
+        raise ValueError(f"n_jobs must be None or an integer other than 0; found {value!r}.")
+
+
+def check_level(value: Any) -> float:
+    """A probability between 0 and 1."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        raise ValueError(f"level must be between 0 and 1; found {value!r}.")
+    return float(value)
+
+
+def check_cells(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[NDArray, NDArray]:
+    """Indices of cells of a matrix, broadcast against each other."""
+    indices = []
+    for name, value, size in zip(("rows", "columns"), (rows, columns), shape, strict=True):
+        array = np.asarray(value)
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ValueError(f"{name} must be integers; found {value!r}.")
+        if np.any((array < -size) | (array >= size)):
+            raise ValueError(
+                f"{name} must be within 0 to {size - 1}; found {array.min()} to {array.max()}."
+            )
+        indices.append(array)
+    try:
+        first, second = np.broadcast_arrays(*indices)
+    except ValueError:
+        raise ValueError(
+            "rows and columns must broadcast against each other; "
+            f"found the shapes {indices[0].shape} and {indices[1].shape}."
+        ) from None
+    return first, second
 
 
 def check_tolerance(value: Any) -> float:
@@ -99,7 +154,7 @@ def check_parameter(
     name: str, value: ArrayLike, shape: tuple[int, ...], axes: str, *, zero: bool = False
 ) -> NDArray:
     """A prior's parameter as an array with as many axes as `shape`, to which it broadcasts."""
-    array = np.asarray(value, dtype=np.float64)
+    array = as_numbers(name, value, f"a number or broadcast to {axes} = {shape}")
     try:
         fits = np.broadcast_shapes(array.shape, shape) == shape
     except ValueError:
@@ -147,7 +202,8 @@ def check_weight(sample_weight: Any, X: NDArray) -> NDArray:
     """Weights of the samples, one each, in float64; 1 if there are none."""
     if sample_weight is None:
         return np.ones(len(X))
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights = as_numbers("sample_weight", sample_weight, "a number for each sample")
+    weights = _check_sample_weight(weights, X, dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(
             "sample_weight must be at least 0, and above 0 for some sample; "
@@ -158,13 +214,34 @@ def check_weight(sample_weight: Any, X: NDArray) -> NDArray:
 
 def check_start(name: str, value: Any, shape: tuple[int, ...], *, gaps: bool = False) -> NDArray:
     """Start values: of the shape given, not negative; NaN only where `gaps` allows."""
-    array = np.asarray(value, dtype=np.float64)
+    array = as_numbers(name, value, f"numbers of the shape {shape}")
     if array.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}; found {array.shape}.")
     if np.any(array < 0) or np.any(np.isinf(array)) or (not gaps and np.any(np.isnan(array))):
-        wrong = array[(array < 0) | np.isinf(array) | np.isnan(array)][0]
+        wrong = array[(array < 0) | np.isinf(array) | (np.isnan(array) & (not gaps))][0]
         raise ValueError(f"{name} must be finite and at least 0; found {wrong}.")
     return array
+
+
+def check_activations(X: Any, n_components: int) -> NDArray:
+    """Activations that stand for data: a row for each sample, a column for each component."""
+    array = np.asarray(X)
+    if array.dtype not in (np.float32, np.float64):
+        array = as_numbers("X", X, "an array of numbers")
+    if array.ndim != 2 or array.shape[1] != n_components:
+        raise ValueError(f"X must have the shape (n_samples, {n_components}); found {array.shape}.")
+    return array
+
+
+def check_whole(name: str, array: NDArray) -> None:
+    """Refuse components of which some entries are NaN and some are not."""
+    missing = np.isnan(array)
+    partly = missing.any(axis=(0, 2)) & ~missing.all(axis=(0, 2))
+    if partly.any():
+        raise ValueError(
+            f"{name} must be NaN for all of a component or for nothing of it; "
+            f"found both in component {int(np.flatnonzero(partly)[0])}."
+        )
 
 
 def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
@@ -172,7 +249,7 @@ def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
 
     Components whose atoms are NaN are left so, for `start` to fill in.
     """
-    array = np.asarray(atoms, dtype=np.float64)
+    array = as_numbers("atoms", atoms, f"numbers of the shape {(2, n_components, n_features)}")
     if array.shape == (n_components, n_features):
         array = split_signed(array)
     if array.shape != (2, n_components, n_features):
@@ -181,6 +258,7 @@ def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
             f"or {(n_components, n_features)} with signs; found {array.shape}."
         )
     check_start("atoms", array, array.shape, gaps=True)
+    check_whole("atoms", array)
     missing = np.isnan(array).any(axis=(0, 2))
     totals = array.sum(axis=(0, 2), keepdims=True)
     if np.any(totals[:, ~missing] <= 0):

@@ -199,12 +199,13 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         """
         self._check_parameters()
         self._check_scale()
-        data = self._check_data(X, reset=True)
+        data = self._check_data(X, fitted=False)
         n_samples, n_features = data.X.shape
         prior = check.check_prior(self, n_samples, n_features, positive_rate=True)
         weights = check.check_weight(sample_weight, data.X)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
+        check.record_features(self, X)
         self._warn_unobserved(data.summary)
         self._choose_unit(data.summary)
         self.dispersion_ = self._find_scale(data)
@@ -225,7 +226,11 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
 
     def _check_scale(self) -> None:
         automatic = isinstance(self.scale, str) and self.scale == "auto"
-        number = isinstance(self.scale, (int, float, np.number)) and 0 < self.scale < np.inf
+        number = (
+            isinstance(self.scale, (int, float, np.number))
+            and not isinstance(self.scale, bool)
+            and 0 < self.scale < np.inf
+        )
         if not automatic and not number:
             raise ValueError(f"scale must be 'auto' or a number above 0; found {self.scale!r}.")
         if self.likelihood == "integer" and number and self.scale != 1:
@@ -250,11 +255,13 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
                 value = check.check_start(name, value, shape, gaps=name == "atom_shape")
                 if np.any(value == 0):
                     raise ValueError(f"{name} must be above 0; found 0.")
+                if name == "atom_shape":
+                    check.check_whole(name, value)
             given.append(value)
         return given[0], given[1]
 
     def _find_scale(self, data: Data) -> float:
-        """The scale asked for, or the dispersion of a maximum a posteriori fit with many components."""
+        """The scale asked for, or the dispersion of a point estimate with many components."""
         if self.scale != "auto":
             return float(self.scale)
         if self.likelihood == "integer":
@@ -463,7 +470,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             return filled
         tails = _tails(level)
         check.check_count("n_draws", n_draws)
-        data = self._check_data(X, reset=False)
+        data = self._check_data(X)
         random = check_random_state(random_state)
         ends = [np.array(data.X, dtype=np.float64) for _ in tails]
         gaps = np.nonzero(np.isnan(data.X))
@@ -496,8 +503,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
 
 
 def _tails(level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1; found {level!r}.")
+    level = check.check_level(level)
     return (1 - level) / 2, (1 + level) / 2
 
 

@@ -89,11 +89,13 @@ def run(folder: Path, seed: int) -> None:
     outcome = study(seed, progress=sys.stderr.isatty())
     console = Console(highlight=False)
     report(outcome, console)
+    content = png(draw(outcome))
     picture, model = folder / "demo.png", folder / "demo.safetensors"
     with written_whole(picture) as file:
-        file.write(png(draw(outcome)))
+        file.write(content)
     outcome.model.save(model)
-    console.print(f"\nPicture: {picture}\nModel:   {model} (seminmf.load reads it)", soft_wrap=True)
+    files = f"\nPicture: {picture}\nModel:   {model} (seminmf.load reads it)"
+    console.print(files, markup=False, soft_wrap=True)
 
 
 def study(seed: int, *, progress: bool = False) -> Outcome:
@@ -120,12 +122,11 @@ def choose_cells(shape: tuple[int, int], share: float, random: RandomState) -> N
 
 def report(outcome: Outcome, console: Console) -> None:
     """Say in plain words what was found, and how good it is."""
-    from rich.markup import escape
-
     model, errors = outcome.model, outcome.errors
     n_samples, n_features = outcome.X.shape
     gain = 1 - errors["seminmf"] / errors["mean of the column"]
     end = "converged" if model.converged_ else "not converged"
+    bar = "█" if console.encoding.startswith("utf") else "#"
     lines = [
         f"[bold]Ionosphere[/]: {n_samples} radar returns with {n_features} numbers each, from -1 "
         f"to 1. {outcome.hidden.sum()} cells ({HIDDEN_SHARE:.0%}) were hidden at random, and "
@@ -133,7 +134,7 @@ def report(outcome: Outcome, console: Console) -> None:
         f"({model.n_iter_} iterations, {end}).",
         "",
         "[bold]How far from the hidden values?[/] Root mean square error, if they are filled with",
-        *(escape(f"  {name:<20}{error:.3f}") for name, error in errors.items()),
+        *(f"  {name:<20}{error:.3f}" for name, error in errors.items()),
         f"The components take {gain:.0%} off the error of the column means.",
         "",
         f"[bold]Does it know how far?[/] {outcome.inside.mean():.1%} of the hidden values lie in "
@@ -141,7 +142,7 @@ def report(outcome: Outcome, console: Console) -> None:
         "",
         "[bold]How large are the components?[/] Share of all that they add up to:",
         *(
-            f"  {k + 1}  {size:4.0%}  {'█' * round(40 * size)}"
+            f"  {k + 1}  {size:4.0%}  {bar * round(40 * size)}"
             for k, size in enumerate(np.sort(outcome.sizes)[::-1])
         ),
     ]

@@ -174,7 +174,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         self._check_parameters()
         check.check_choice("solver", self.solver, ("em",))
         check.check_choice("acceleration", self.acceleration, (None,))
-        data = self._check_data(X, reset=True)
+        data = self._check_data(X, fitted=False)
         n_samples, n_features = data.X.shape
         prior = check.check_prior(self, n_samples, n_features, positive_rate=False)
         weights = check.check_weight(sample_weight, data.X)
@@ -185,6 +185,7 @@ class SkellamSNMF(BaseSkellamSNMF):
             activations = check.check_start(
                 "activations", activations, (n_samples, self.n_components)
             )
+        check.record_features(self, X)
         self._warn_unobserved(data.summary)
         self._choose_unit(data.summary)
         with self._problem(data.X, prior, 1.0, sample_weight=weights, frozen=mask) as problem:

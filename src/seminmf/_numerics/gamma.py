@@ -82,13 +82,12 @@ def _lower(exp_shifted, x, inverse, remainder):
     """exp_shifted exp(-1/x - remainder), `inverse` being 1/x rounded.
 
     Where the exponent is large, its rounding errors matter: they enter by the factor 1 + low.
-    The exponential is applied in two halves, because it may underflow where the product does not.
     """
     real = type(x)
     exponent, low = two_sum(-inverse, -remainder)
     low = low - fused_multiply_add(-x, inverse, real(1.0)) * inverse
-    root = exp(real(0.5) * exponent)
-    return exp_shifted * root * root * max(real(1.0) + low, real(0.0))
+    # Beyond the underflow `low` is as large as it likes.
+    return exp_shifted * exp(exponent) * max(real(1.0) + low, real(0.0))
 
 
 @scalar_function
