@@ -109,7 +109,7 @@ def test_no_observed_cell(estimator):
 
 
 def test_sparse(estimator):
-    with pytest.raises(TypeError, match="[Ss]parse data"):
+    with pytest.raises(TypeError, match=r"[Ss]parse data"):
         estimator().fit(scipy.sparse.csr_array(data()))
 
 
@@ -454,7 +454,7 @@ def test_non_integers_after_an_integer_fit(estimator):
 
 @pytest.mark.parametrize("activations", [np.ones((3, K + 1)), np.ones(K), "none"])
 def test_inverse_transform(fitted, activations):
-    with pytest.raises(ValueError, match="X must|2D array"):
+    with pytest.raises(ValueError, match=r"X must|2D array"):
         fitted.inverse_transform(activations)
 
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import ConvergenceWarning
@@ -76,11 +76,13 @@ options = st.fixed_dictionaries(
     }
 )
 
-# The same examples in every run: a suite that fails now and then helps nobody.
+# The same examples in every run: a suite that fails now and then helps nobody. They are small, and
+# need no shrinking.
 quickly = settings(
     max_examples=60,
     deadline=None,
     derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

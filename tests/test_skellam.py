@@ -42,8 +42,9 @@ def data_for(likelihood, **options):
 
 
 def model(likelihood="real", **options):
-    options = {"n_components": K, "random_state": 0, "n_jobs": 1, "max_iter": 20_000, **options}
-    return SkellamSNMF(likelihood=likelihood, **options)
+    """An estimator that converges soon, if not far."""
+    common = {"n_components": K, "tol": 1e-3, "max_iter": 20_000, "random_state": 0, "n_jobs": 1}
+    return SkellamSNMF(likelihood=likelihood, **(common | options))
 
 
 def fit_quietly(estimator, X, **options):
@@ -161,7 +162,7 @@ def test_integer_likelihood_tends_to_the_real_one():
 
 def test_clusters_are_found():
     X, labels = clusters()
-    found = model(n_init=5).fit(X).predict(X)
+    found = model(n_init=3).fit(X).predict(X)
     assert adjusted_rand_score(labels, found) > 0.95
 
 
@@ -258,8 +259,7 @@ def test_inits_work(likelihood, init):
     X = with_gaps(data_for(likelihood))
     found = model(likelihood, init=init).fit(X)
     assert found.converged_
-    random = model(likelihood, n_init=5).fit(X)
-    assert found.objective_ > 3 * random.objective_  # both are negative
+    assert found.objective_ > 2 * model(likelihood, random_state=1).fit(X).objective_  # negative
     again = model(likelihood, init=init).fit(X)
     assert_array_equal(again.atoms_, found.atoms_)
 
@@ -275,7 +275,7 @@ def test_inits_do_not_depend_on_the_unit(init):
 def test_more_components_than_distinct_samples():
     X = np.repeat([[3.0, -1.0, 0.5], [-2.0, 4.0, 1.0]], 5, axis=0)
     for init in ("random", "kmeans", "svd", "prior"):
-        found = fit_quietly(model(n_components=6, init=init), X)
+        found = fit_quietly(model(n_components=6, init=init, max_iter=500), X)
         assert_allclose(found.inverse_transform(found.transform(X)), X, atol=0.1)
 
 
@@ -296,7 +296,7 @@ def test_best_of_several_starts_is_kept():
 def test_stability():
     X, _ = clusters()
     assert np.isnan(model().fit(X).stability_)
-    assert model(n_init=4, tol=1e-6).fit(X).stability_ > 0.98
+    assert model(n_init=3, tol=1e-5).fit(X).stability_ > 0.98
     noise = np.random.default_rng(0).normal(size=(60, 8))
     found = fit_quietly(model(n_components=5, n_init=4), noise)
     assert -1 <= found.stability_ < 0.9
@@ -470,7 +470,7 @@ def test_impute_predicts_hidden_cells():
     X, _ = clusters()
     hidden = with_gaps(X)
     gaps = np.isnan(hidden)
-    filled = model(n_init=3, tol=1e-6).fit(hidden).impute(hidden)
+    filled = model(n_init=2, tol=1e-4).fit(hidden).impute(hidden)
     assert np.corrcoef(filled[gaps], X[gaps])[0, 1] > 0.97
 
 
@@ -526,6 +526,15 @@ def test_dispersion(fitted):
     fit = found.objective_ + found.activation_rate_prior * found.activations_.sum()
     freedom = observed.sum() - K * sum(X.shape)
     assert found.dispersion_ == pytest.approx(-2 * fit / freedom, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["transform", "predict", "impute", "sources", "score"])
+def test_layout_does_not_matter_after_the_fit(fitted, method):
+    found, X = fitted
+    expected = getattr(found, method)(X)
+    wide = np.repeat(X, 2, axis=1)
+    for other in (np.asfortranarray(X), wide[:, ::2], pd.DataFrame(X), X.tolist()):
+        assert_allclose(getattr(found, method)(other), expected, rtol=1e-12, atol=1e-12)
 
 
 # --- Types, threads, storage ---
@@ -646,7 +655,7 @@ def test_convergence_is_quiet():
 
 def test_smaller_tolerance_goes_further():
     X, _ = clusters()
-    runs = [model(tol=tol).fit(X) for tol in (1e-2, 1e-4, 1e-6)]
+    runs = [model(tol=tol).fit(X) for tol in (1e-2, 1e-3, 1e-4)]
     assert runs[0].n_iter_ < runs[1].n_iter_ < runs[2].n_iter_
     assert runs[0].objective_ < runs[1].objective_ < runs[2].objective_
 

@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seminmf import datasets, special, stats
+    import seminmf.datasets as datasets
+    import seminmf.special as special
+    import seminmf.stats as stats
     from seminmf.bayesian import BayesianSkellamSNMF
     from seminmf.divergence import skellam_divergence
     from seminmf.generate import sample_skellam_snmf

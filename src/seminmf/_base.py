@@ -22,7 +22,7 @@ from ._inference.start import METHODS
 from ._inference.summary import Summary, power_of_two
 from ._likelihoods import Integer, Real
 from ._passes.compiled import announced
-from ._passes.estep import cell_ratios
+from ._passes.estep import Cells, evaluate_cells
 from ._passes.pool import pool
 from ._sources import DenseSource, row_ranges
 
@@ -30,6 +30,8 @@ S = TypeVar("S")
 
 # Below this share of the mean |x| a dispersion is no noise but rounding.
 _LEAST_DISPERSION = 1e-12
+# Computations run in a unit of at least this, in the unit of the priors.
+_LEAST_UNIT = 1e-12
 
 
 class Data(NamedTuple):
@@ -69,9 +71,15 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             check.check_integer_range(summary)
         return Data(array, summary)
 
-    def _choose_unit(self, summary: Summary) -> None:
-        """Fix the unit that computations run in: no overflow, whatever the unit of X."""
-        self._unit = 1.0 if self.likelihood == "integer" else power_of_two(summary.largest)
+    def _choose_unit(self, summary: Summary, scale: float | None = None) -> None:
+        """Fix the unit that computations run in: no overflow, whatever the unit of X.
+
+        Where priors speak in units of `scale`, X may be nothing against them; they are then what
+        must not overflow.
+        """
+        least = _LEAST_UNIT * scale if scale and summary.largest > 0 else 0.0
+        integer = self.likelihood == "integer"
+        self._unit = 1.0 if integer else power_of_two(max(summary.largest, least))
 
     @contextmanager
     def _problem(self, X: NDArray, prior: Prior, scale: float, **others: Any) -> Iterator[Problem]:
@@ -291,28 +299,32 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         float
         """
+        total, n_observed = 0.0, 0
+        for x, activations, cells in self._evaluate(X):
+            terms = cells.log_likelihood
+            if self.likelihood == "real":
+                phi = self.dispersion_
+                rate0, rate1 = activations @ self.atoms_.astype(np.float64)
+                root = np.hypot(x, 2 * np.sqrt(rate0) * np.sqrt(rate1))
+                # Where x and both rates vanish there is no density: such a cell counts as a
+                # hundredth of the noise.
+                logarithm = np.log(2 * np.pi) + np.log(phi) + np.log(np.maximum(root, 1e-2 * phi))
+                terms = terms / phi - 0.5 * logarithm
+            observed = ~np.isnan(x)
+            total += float(np.sum(terms[observed]))
+            n_observed += int(observed.sum())
+        return total / n_observed
+
+    def _evaluate(self, X: Any) -> Iterator[tuple[NDArray, NDArray, Cells]]:
+        """Blocks of X with their activations, and their cells under the model."""
         check_is_fitted(self)
-        data = self._check_data(X)
-        activations = np.asarray(self.transform(X), dtype=np.float64) / self._unit
-        with self._problem(data.X, self._prior, 1.0) as problem:
-            term = problem.expectations(
-                activations.astype(problem.source.dtype), self.atoms_
-            ).data_term
-        n_observed = data.summary.n_observed
-        if self.likelihood == "integer":
-            return term / n_observed
-        dispersion = self.dispersion_ / self._unit
-        log_root = 0.0
-        for start, stop in row_ranges(DenseSource(data.X)):
-            block = data.X[start:stop] / self._unit
-            rate0, rate1 = (activations[start:stop] @ atom for atom in self.atoms_)
-            root = np.sqrt(block**2 + 4 * rate0 * rate1)[~np.isnan(block)]
-            # Where x and both rates vanish there is no density: the cell counts as a hundredth of
-            # the noise.
-            log_root += float(np.sum(np.log(np.maximum(root, 1e-2 * dispersion))))
-        # In the unit of X: the density of X is that of X / unit, divided by the unit.
-        constant = np.log(2 * np.pi * dispersion) + 2 * np.log(self._unit)
-        return term / dispersion / n_observed - 0.5 * (constant + log_root / n_observed)
+        array = check.check_array(self, X, fitted=True)
+        all_activations = np.asarray(self.transform(X), dtype=np.float64)
+        likelihood = Integer() if self.likelihood == "integer" else Real(1.0)
+        atoms = self.atoms_.astype(np.float64)
+        for start, stop in row_ranges(DenseSource(array)):
+            x, activations = array[start:stop], all_activations[start:stop]
+            yield x, activations, evaluate_cells(x, likelihood, activations, atoms)
 
     def sources(self, X: Any) -> NDArray:
         """Expected share of each component in each cell; the shares sum to X.
@@ -328,17 +340,14 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         ndarray of shape (n_samples, n_features, n_components)
         """
-        check_is_fitted(self)
-        data = self._check_data(X)
-        activations = np.asarray(self.transform(X), dtype=np.float64) / self._unit
-        likelihood = Integer() if self.likelihood == "integer" else Real(self._unit)
-        atoms = self.atoms_.astype(np.float64)
-        u0, u1 = cell_ratios(data.X, likelihood, activations, atoms)
-        # E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean.
-        positive = np.einsum("ji,ki->jik", u0, atoms[0])
-        negative = np.einsum("ji,ki->jik", u1, atoms[1])
-        shares = self._unit * activations[:, None, :] * (positive - negative)
-        return shares.astype(data.X.dtype, copy=False)
+        blocks = []
+        for x, activations, cells in self._evaluate(X):
+            # E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean.
+            positive = np.einsum("ji,ki->jik", cells.u0, self.atoms_[0])
+            negative = np.einsum("ji,ki->jik", cells.u1, self.atoms_[1])
+            shares = activations[:, None, :] * (positive - negative)
+            blocks.append(shares.astype(x.dtype, copy=False))
+        return np.concatenate(blocks)
 
     def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
         """Values that the fit predicts for cells of the training data.
@@ -389,10 +398,18 @@ def matched_similarity(first: NDArray, second: NDArray) -> float:
     return float(cosines[rows, columns].mean())
 
 
-def dispersion(divergence: float, summary: Summary, n_components: int) -> float:
-    """φ = 2 ΣD / (observed cells − K (I + J)), the noise level of real data."""
-    n_parameters = n_components * (len(summary.row_count) + len(summary.column_count))
-    estimate = 2 * divergence / max(summary.n_observed - n_parameters, 1)
+def dispersion(
+    divergence: float, summary: Summary, sample_weight: NDArray, n_components: int
+) -> float:
+    """φ = 2 ΣD / (observed cells − K (I + J)), the noise level of real data, in the unit of ΣD.
+
+    A sample counts as often as its weight says.
+    """
+    n_observed = float(summary.row_count @ sample_weight)
+    n_parameters = n_components * (len(summary.column_count) + float(sample_weight.sum()))
+    estimate = 2 * divergence / max(n_observed - n_parameters, 1.0)
+    if summary.largest == 0:
+        return 1.0
     return max(estimate, _LEAST_DISPERSION * summary.mean_size, np.finfo(float).tiny)
 
 

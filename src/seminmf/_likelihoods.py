@@ -187,3 +187,14 @@ def _curvature(likelihood, x, rate0, rate1, u0, u1):
             x, rate0, rate1, u0, u1
         )
     return lambda likelihood, x, rate0, rate1, u0, u1: real_curvature(x, rate0, rate1, u0, u1)
+
+
+def fixed_unit(likelihood):
+    """Whether the unit of X is part of the model, as it is for integers."""
+    raise NotImplementedError("fixed_unit exists in compiled code only")
+
+
+@overload(fixed_unit, inline="always")
+def _fixed_unit(likelihood):
+    fixed = likelihood.instance_class is Integer
+    return lambda likelihood: fixed

@@ -59,15 +59,18 @@ def _posterior(mass, value, shape, rate, atom_total):
     return level, slope, bend
 
 
-def penalty(kind, value, shape, rate, atom_total):
-    """Level, slope and second derivative of the penalty at `value` > 0."""
+def penalty(kind, mass, value, shape, rate, atom_total):
+    """Level, slope and second derivative of the penalty at `value` > 0.
+
+    `mass` is what one unit of `value` counts against the prior.
+    """
     raise NotImplementedError("penalty exists in compiled code only")
 
 
 @overload(penalty, inline="always")
-def _penalty(kind, value, shape, rate, atom_total):
+def _penalty(kind, mass, value, shape, rate, atom_total):
     if kind.instance_class is Posterior:
-        return lambda kind, value, shape, rate, atom_total: _posterior(
-            kind.mass, value, shape, rate, atom_total
+        return lambda kind, mass, value, shape, rate, atom_total: _posterior(
+            mass, value, shape, rate, atom_total
         )
-    return lambda kind, value, shape, rate, atom_total: _maximum(kind.mass, value, shape, rate)
+    return lambda kind, mass, value, shape, rate, atom_total: _maximum(mass, value, shape, rate)

@@ -20,15 +20,17 @@ _LARGEST_INTEGER = 2.0**53
 
 def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
     """X as a two-dimensional float array, with the features of the fit if there was one."""
-    if np.iscomplexobj(X):
-        found = getattr(X, "dtype", "complex values")
-        raise ValueError(f"Complex data not supported: X must be real; found {found}.")
     accepted: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
     try:
         if fitted:
             return validate_data(estimator, X, reset=False, **accepted)
         return sklearn.utils.check_array(X, estimator=estimator, input_name="X", **accepted)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        if "omplex" in str(error):
+            found = np.asarray(X).dtype
+            raise ValueError(
+                f"Complex data not supported: X must be real; found {found}."
+            ) from None
         if "could not convert" in str(error):
             raise ValueError(
                 f"X must hold numbers, with NaN for gaps; found text ({error})."

@@ -208,7 +208,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
         self._choose_unit(data.summary)
-        self.dispersion_ = self._find_scale(data)
+        self.dispersion_, interrupted = self._find_scale(data, weights)
+        self._choose_unit(data.summary, self.dispersion_)
         sizes = (n_samples, self.n_components, n_features)
         with self._problem(
             data.X,
@@ -218,7 +219,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             frozen=mask,
             prior_constant=vb.prior_constant(prior, sizes, weights),
         ) as problem:
-            run = partial(self._run, problem, data.summary, given)
+            run = partial(self._run, problem, data.summary, given, interrupted)
             best = self._best_run(run, lambda state: _mean_components(state.atom_shape))
             self._publish(problem, best.result)
         self.stability_ = best.stability
@@ -260,40 +261,50 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             given.append(value)
         return given[0], given[1]
 
-    def _find_scale(self, data: Data) -> float:
-        """The scale asked for, or the dispersion of a point estimate with many components."""
+    def _find_scale(self, data: Data, weights: NDArray) -> tuple[float, bool]:
+        """The scale to use, and whether Ctrl-C ended the search for it.
+
+        "auto" is the dispersion of a point estimate with many components.
+        """
         if self.scale != "auto":
-            return float(self.scale)
+            return float(self.scale), False
         if self.likelihood == "integer":
-            return 1.0
-        n_samples, n_features = data.X.shape
+            return 1.0, False
         # Half of the observed cells are left to judge the noise by.
-        most = data.summary.n_observed // (2 * (n_samples + n_features))
+        n_parameters = float(weights.sum()) + data.X.shape[1]
+        most = int(data.summary.row_count @ weights / (2 * n_parameters))
         n_components = max(1, min(max(self.n_components, _GENEROUS), most))
-        with self._problem(
-            data.X, _PRELIMINARY_PRIOR, 1.0, frozen=np.zeros(n_components, dtype=bool)
-        ) as problem:
-            random = check_random_state(0)
-            with Progress(_PRELIMINARY_ITERATIONS, "noise level", bool(self.verbose)) as progress:
-                result = loop.run(
-                    partial(em.step, problem),
-                    partial(em.evaluate, problem),
-                    start(problem, data.summary, "random", random),
-                    max_iter=_PRELIMINARY_ITERATIONS,
-                    tol=1e-4,
-                    progress=progress,
-                )
+        with (
+            self._problem(
+                data.X,
+                _PRELIMINARY_PRIOR,
+                1.0,
+                sample_weight=weights,
+                frozen=np.zeros(n_components, dtype=bool),
+            ) as problem,
+            Progress(_PRELIMINARY_ITERATIONS, "noise level", bool(self.verbose)) as progress,
+        ):
+            result = loop.run(
+                partial(em.step, problem),
+                partial(em.evaluate, problem),
+                start(problem, data.summary, "random", check_random_state(0)),
+                max_iter=_PRELIMINARY_ITERATIONS,
+                tol=1e-4,
+                progress=progress,
+            )
             data_term = problem.expectations(*result.state).data_term
-        return dispersion(-self._unit * data_term, data.summary, n_components)
+        scale = dispersion(-self._unit * data_term, data.summary, weights, n_components)
+        return scale, result.interrupted
 
     def _run(
         self,
         problem: Problem,
         summary: Summary,
         given: tuple[NDArray | None, NDArray | None],
+        interrupted: bool,
         random: RandomState,
     ) -> loop.Result[vb.State]:
-        """One run from one start."""
+        """One run from one start; of no iterations, if Ctrl-C has been pressed already."""
         if self.init == "prior" and not _equal_components(problem):
             state = vb.prior_state(problem)
         else:
@@ -310,10 +321,12 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
                 partial(vb.step, problem),
                 partial(vb.evaluate, problem),
                 state,
-                max_iter=self.max_iter,
+                max_iter=0 if interrupted else self.max_iter,
                 tol=self.tol,
                 progress=progress,
             )
+        if interrupted:
+            return result._replace(interrupted=True)
         return self._finish(problem, summary, result) if result.converged else result
 
     def _finish(
@@ -497,7 +510,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
                 draw[:] = random.poisson(rate0) - random.poisson(rate1)
             else:
                 # A cell of X / φ has variance λ₀ + λ₁.
-                noise = np.sqrt(self.dispersion_ * (rate0 + rate1))
+                noise = np.sqrt(self.dispersion_) * np.sqrt(rate0 + rate1)
                 draw[:] = rate0 - rate1 + noise * random.normal(size=len(rows_))
         return draws
 

@@ -187,7 +187,10 @@ class SkellamSNMF(BaseSkellamSNMF):
             )
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
-        self._choose_unit(data.summary)
+        prior_speaks = self.init == "prior" or any(
+            np.any(shape != 1) for shape in (prior.activation_shape, prior.atom_shape)
+        )
+        self._choose_unit(data.summary, 1.0 if prior_speaks else None)
         with self._problem(data.X, prior, 1.0, sample_weight=weights, frozen=mask) as problem:
             run = partial(self._run, problem, data.summary, atoms, activations)
             best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1])
@@ -245,12 +248,10 @@ class SkellamSNMF(BaseSkellamSNMF):
         self.converged_ = result.converged
         self.dispersion_ = 1.0
         if self.likelihood == "real":
-            data_term = (
-                problem._replace(sample_weight=np.ones_like(problem.sample_weight))
-                .expectations(*result.state)
-                .data_term
+            data_term = problem.expectations(*result.state).data_term
+            self.dispersion_ = dispersion(
+                -self._unit * data_term, summary, problem.sample_weight, self.n_components
             )
-            self.dispersion_ = dispersion(-self._unit * data_term, summary, self.n_components)
 
     def _solve(self, data: Data) -> NDArray:
         with self._problem(data.X, self._prior, 1.0) as problem:

@@ -6,6 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+# A component with expected counts below this is dead: they cannot be divided by their sum.
+NOTHING = 1e-250
+
+
 def split_signed(components: NDArray) -> NDArray:
     """θ_s ∝ (|W| + (−1)^s W) / 2: positive and negative parts (paper, third experiment)."""
     return np.stack([np.maximum(components, 0), np.maximum(-components, 0)])
@@ -21,7 +25,7 @@ def normalise(counts: NDArray, floor: float = 0.0) -> NDArray:
     while True:
         free_mass = 1 - floor * np.sum(bound, axis=(0, 2), keepdims=True)
         total = np.sum(np.where(bound, 0, counts), axis=(0, 2), keepdims=True)
-        atoms = np.where(bound, floor, counts * (free_mass / np.where(total > 0, total, 1)))
+        atoms = np.where(bound, floor, counts * (free_mass / np.where(total > NOTHING, total, 1)))
         below = ~bound & (atoms < floor)
         if not below.any():
             return atoms

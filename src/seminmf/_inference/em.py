@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .atoms import normalise
+from .atoms import NOTHING, normalise
 from .problem import Problem
 
 # Where a shape is below 1 its density has no maximum: parameters are then kept above these
@@ -63,7 +63,7 @@ def update_atoms(problem: Problem, atoms: NDArray, counts: NDArray) -> NDArray:
     floor = ATOM_FLOOR if np.any(shape < 1) else 0.0
     updated = normalise(counts, floor)
     # A component without any activation tells nothing about its atoms.
-    kept = problem.frozen | ~(np.sum(np.maximum(counts, 0), axis=(0, 2)) > 0)
+    kept = problem.frozen | ~(np.sum(np.maximum(counts, 0), axis=(0, 2)) > NOTHING)
     updated[:, kept] = atoms[:, kept]
     return updated.astype(atoms.dtype, copy=False)
 

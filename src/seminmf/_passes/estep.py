@@ -236,11 +236,25 @@ def estep(
     return Expectations(u_activations, u_atoms[:, :, :n_features], data_term)
 
 
-def cell_ratios(
+class Cells(NamedTuple):
+    """U₀, U₁ and the log-likelihood of every cell, in float64; 1, 1 and 0 in gaps."""
+
+    u0: NDArray
+    u1: NDArray
+    log_likelihood: NDArray
+
+
+def evaluate_cells(
     X: NDArray, likelihood: Real | Integer, activations: NDArray, atoms: NDArray
-) -> tuple[NDArray, NDArray]:
-    """U₀ and U₁ of every cell, each of the shape of X, in float64."""
-    rates0, rates1 = (activations @ atom + SMALLEST_RATE["float64"] for atom in atoms)
-    x = np.array(X, dtype=np.float64) / likelihood.unit
+) -> Cells:
+    """Evaluate a few samples cell by cell, all in the unit of X."""
+    x = np.array(X, dtype=np.float64)
+    units = np.ones((len(x), 1))
+    if isinstance(likelihood, Real):
+        # The cells are homogeneous; near 1 their squares are in range, whatever the sample's unit.
+        largest = np.maximum(np.nanmax(np.abs(x), axis=1, initial=0), activations.max(axis=1))
+        units = np.ldexp(1.0, np.frexp(np.maximum(largest, 1e-300))[1] - 1)[:, None]
+    x /= units
+    rates0, rates1 = (activations / units @ atom + SMALLEST_RATE["float64"] for atom in atoms)
     _cells(likelihood, x.reshape(-1), rates0.reshape(-1), rates1.reshape(-1))
-    return rates0, rates1
+    return Cells(rates0, rates1, units * x)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._likelihoods import SMALLEST_RATE, Integer, Real, cell, curvature
+from .._likelihoods import SMALLEST_RATE, Integer, Real, cell, curvature, fixed_unit
 from .._penalties import Maximum, Posterior, penalty
 from .._sources import Source, row_ranges
 from .compiled import kernel, prefer_wide_vectors
@@ -27,6 +27,8 @@ _MAX_HALVINGS = 40
 # The slope is a number without unit (1 − U), and so is what counts as none.
 _NO_SLOPE = 1e-10
 _SMALLEST = SMALLEST_RATE["float64"]
+# A row far below the unit of all rows is solved as if it were this large.
+_LEAST_ROW_UNIT = 2.0**-60
 # A barrier in the penalty is approached by this factor a step at the most.
 _TOWARDS_BARRIER = 0.1
 
@@ -120,11 +122,11 @@ def _bounded_quadratic(slope, hessian, lowest, move):
 
 
 @kernel
-def _penalties(kind, values, shape, rate, atom_totals, slope, hessian):
+def _penalties(kind, mass, values, shape, rate, atom_totals, slope, hessian):
     """Add slope and curvature of the penalty, and return its level."""
     level = 0.0
     for k in range(values.size):
-        at, down, bend = penalty(kind, values[k], shape[k], rate[k], atom_totals[k])
+        at, down, bend = penalty(kind, mass, values[k], shape[k], rate[k], atom_totals[k])
         level += at
         slope[k] += down
         hessian[k, k] += max(bend, 0.0)
@@ -132,25 +134,25 @@ def _penalties(kind, values, shape, rate, atom_totals, slope, hessian):
 
 
 @kernel
-def _penalty_level(kind, values, shape, rate, atom_totals):
+def _penalty_level(kind, mass, values, shape, rate, atom_totals):
     level = 0.0
     for k in range(values.size):
-        at, _, _ = penalty(kind, values[k], shape[k], rate[k], atom_totals[k])
+        at, _, _ = penalty(kind, mass, values[k], shape[k], rate[k], atom_totals[k])
         level += at
     return level
 
 
 @kernel
-def _solve_row(likelihood, kind, barrier, x, atoms, atom_totals, shape, rate, values, room):
+def _solve_row(likelihood, kind, mass, barrier, x, atoms, atom_totals, shape, rate, values, room):
     """Minimise one row's problem in place, and return its value."""
     rates, direction, slope, hessian, design, lowest, move, trial = room
     n_components = values.size
     _rates(values, atoms, _SMALLEST, rates)
     value = _line_value(likelihood, x, rates, rates, 0.0)
-    value += _penalty_level(kind, values, shape, rate, atom_totals)
+    value += _penalty_level(kind, mass, values, shape, rate, atom_totals)
     for _ in range(_MAX_STEPS):
         _derivatives(likelihood, x, rates, atoms, slope, hessian, design)
-        _penalties(kind, values, shape, rate, atom_totals, slope, hessian)
+        _penalties(kind, mass, values, shape, rate, atom_totals, slope, hessian)
         steepest, trace = 0.0, 0.0
         for k in range(n_components):
             steepest = max(steepest, -slope[k] if values[k] == 0.0 else abs(slope[k]))
@@ -170,7 +172,7 @@ def _solve_row(likelihood, kind, barrier, x, atoms, atom_totals, shape, rate, va
             for k in range(n_components):
                 trial[k] = max(values[k] + step * move[k], 0.0)
             following = _line_value(likelihood, x, rates, direction, step)
-            following += _penalty_level(kind, trial, shape, rate, atom_totals)
+            following += _penalty_level(kind, mass, trial, shape, rate, atom_totals)
             if following <= value + 1e-4 * step * decrease:
                 accepted = True
                 break
@@ -188,6 +190,20 @@ def _solve_row(likelihood, kind, barrier, x, atoms, atom_totals, shape, rate, va
 
 
 @kernel
+def _row_unit(likelihood, x):
+    """Power of two that brings one row of X near 1, in the unit of all; 1 for integers.
+
+    A row may be of quite another size than what was fitted, and its squares out of range.
+    """
+    largest = 0.0
+    for i in range(x.size):
+        largest = max(largest, abs(x[i]) / likelihood.unit if x[i] == x[i] else 0.0)
+    if fixed_unit(likelihood):
+        return 1.0
+    return 2.0 ** math.floor(math.log2(max(largest, _LEAST_ROW_UNIT)))
+
+
+@kernel
 def _em_rows(likelihood, kind, floor, X, atoms, atom_totals, shape, rate, activations):
     """EM on consecutive rows, for shapes below 1, whose pole at 0 is cut off by the floor."""
     n_samples, n_features = X.shape
@@ -196,8 +212,12 @@ def _em_rows(likelihood, kind, floor, X, atoms, atom_totals, shape, rate, activa
     x = np.empty(n_features)
     for j in range(n_samples):
         values = activations[j]
+        unit = _row_unit(likelihood, X[j])
+        mass, lowest = kind.mass * unit, floor / unit
         for i in range(n_features):
-            x[i] = X[j, i] / likelihood.unit
+            x[i] = X[j, i] / (likelihood.unit * unit)
+        for k in range(n_components):
+            values[k] = max(values[k] / unit, lowest)
         for _ in range(_MAX_EM_STEPS):
             _rates(values, atoms, _SMALLEST, rates)
             for i in range(n_features):
@@ -207,12 +227,14 @@ def _em_rows(likelihood, kind, floor, X, atoms, atom_totals, shape, rate, activa
                 expected = 0.0
                 for i in range(n_features):
                     expected += rates[0, i] * atoms[0, k, i] + rates[1, i] * atoms[1, k, i]
-                count = values[k] * expected + (shape[j, k] - 1.0) / kind.mass
-                updated = max(count / (atom_totals[k] + rate[j, k]), floor)
+                count = values[k] * expected + (shape[j, k] - 1.0) / mass
+                updated = max(count / (atom_totals[k] + rate[j, k]), lowest)
                 change = max(change, abs(updated - values[k]) / updated)
                 values[k] = updated
             if change <= _NO_SLOPE:
                 break
+        for k in range(n_components):
+            values[k] *= unit
 
 
 @kernel
@@ -231,13 +253,16 @@ def _solve_rows(likelihood, kind, barrier, X, atoms, atom_totals, shape, rate, a
         np.empty(n_components),
     )
     x = np.empty(n_features)
-    inverse_unit = 1.0 / likelihood.unit
     for j in range(n_samples):
+        unit = _row_unit(likelihood, X[j])
         for i in range(n_features):
-            x[i] = X[j, i] * inverse_unit
-        values[j] = _solve_row(
+            x[i] = X[j, i] / (likelihood.unit * unit)
+        for k in range(n_components):
+            activations[j, k] /= unit
+        values[j] = unit * _solve_row(
             likelihood,
             kind,
+            kind.mass * unit,
             barrier,
             x,
             atoms,
@@ -247,6 +272,8 @@ def _solve_rows(likelihood, kind, barrier, X, atoms, atom_totals, shape, rate, a
             activations[j],
             room,
         )
+        for k in range(n_components):
+            activations[j, k] *= unit
 
 
 def solve_rows(
