@@ -111,17 +111,17 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         own = components(best.state)
         others = [components(result.state) for result in results if result is not best]
         similarities = [matched_similarity(own, other) for other in others]
-        self._warn(best)
+        self._warn(best, last=results[-1])
         return Best(best, float(np.mean(similarities)) if similarities else float("nan"))
 
-    def _warn(self, result: Result) -> None:
-        if result.interrupted:
+    def _warn(self, best: Result, last: Result) -> None:
+        if last.interrupted:
             warnings.warn(
-                f"Interrupted after {result.n_iter} iterations; the state so far is kept.",
+                f"Interrupted after {last.n_iter} iterations; the best state so far is kept.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        elif not result.converged:
+        elif not best.converged:
             warnings.warn(
                 f"No convergence after max_iter={self.max_iter} iterations: the objective still "
                 f"gained more than tol={self.tol} of its size over {WINDOW} of them. "

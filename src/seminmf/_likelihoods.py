@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from numba.extending import overload
 
-from ._numerics.bessel import bessel_cell
+from ._numerics.bessel import bessel_cell, smaller_total
 from ._numerics.compilation import bits_of, by_precision, float_of_bits, polynomial, scalar_function
 
 
@@ -156,23 +156,34 @@ def real_curvature(x, rate0, rate1, u0, u1):
 
 
 @scalar_function
-def integer_curvature(x, rate0, rate1, u0, u1):
+def integer_curvature(x, rate0, rate1):
     """b with (b₀ dλ₀ − b₁ dλ₁)² the positive part of the Hessian of −ln P.
 
-    The Hessian [[h₀, −δ], [−δ, h₁]], δ = 1 − U₀U₁, has one positive eigenvalue μ at least, and a
-    determinant that is not positive: what is left after the projection is of rank one.
+    With a the side of x's sign, b the other, g = 1 / (|x| + 1 + P/2) the smaller expected total
+    divided by σ = λ₀λ₁, and g' the same at the next order, the Hessian is
+
+        [[ |x|/λ_a² + λ_b² G,  −δ     ],
+         [ −δ,                 λ_a² G ]],    G = g (g − g'),  δ = g − σG,
+
+    without cancellation where a rate vanishes. Its determinant is not positive: of its two
+    eigenvalues one is left after the projection on what is positive.
     """
-    delta = 1.0 - u0 * u1
-    h0 = (u0 - rate1 * delta) / rate0
-    h1 = (u1 - rate0 * delta) / rate1
-    half_gap = 0.5 * (h0 - h1)
+    size, sigma = abs(x), rate0 * rate1
+    side = rate1 if x < 0.0 else rate0
+    other = rate0 if x < 0.0 else rate1
+    g = smaller_total(size, sigma) / sigma
+    bend = g * (g - smaller_total(size + 1.0, sigma) / sigma)
+    delta = g - sigma * bend
+    h_side = size / (side * side) + other * other * bend
+    h_other = side * side * bend
+    half_gap = 0.5 * (h_side - h_other)
     radius = math.sqrt(half_gap * half_gap + delta * delta)
-    eigenvalue = max(0.5 * (h0 + h1) + radius, 0.0)
-    # Eigenvector (cos, −sin) of the larger eigenvalue, by half-angle formulas.
-    cosine = half_gap / radius if radius > 0.0 else 0.0
-    b0 = math.sqrt(eigenvalue * 0.5 * max(1.0 + cosine, 0.0))
-    b1 = math.sqrt(eigenvalue * 0.5 * max(1.0 - cosine, 0.0))
-    return b0, b1 if delta >= 0.0 else -b1
+    eigenvalue = 0.5 * (h_side + h_other) + radius
+    # Eigenvector (cos, −sin) of that eigenvalue, by half-angle formulas.
+    cosine = half_gap / radius
+    b_side = math.sqrt(0.5 * eigenvalue * max(1.0 + cosine, 0.0))
+    b_other = math.sqrt(0.5 * eigenvalue * max(1.0 - cosine, 0.0))
+    return (b_other, b_side) if x < 0.0 else (b_side, b_other)
 
 
 def curvature(likelihood, x, rate0, rate1, u0, u1):
@@ -183,9 +194,7 @@ def curvature(likelihood, x, rate0, rate1, u0, u1):
 @overload(curvature, inline="always")
 def _curvature(likelihood, x, rate0, rate1, u0, u1):
     if likelihood.instance_class is Integer:
-        return lambda likelihood, x, rate0, rate1, u0, u1: integer_curvature(
-            x, rate0, rate1, u0, u1
-        )
+        return lambda likelihood, x, rate0, rate1, u0, u1: integer_curvature(x, rate0, rate1)
     return lambda likelihood, x, rate0, rate1, u0, u1: real_curvature(x, rate0, rate1, u0, u1)
 
 

@@ -209,6 +209,7 @@ def estep(
     n_components, n_features = atoms.shape[1:]
     layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
     smallest = dtype.type(SMALLEST_RATE[dtype.name])
+    activations = np.ascontiguousarray(activations)
     u_activations = np.empty_like(activations)
 
     def task(rows: tuple[int, int]) -> tuple[NDArray, float]:
@@ -248,7 +249,7 @@ def evaluate_cells(
     X: NDArray, likelihood: Real | Integer, activations: NDArray, atoms: NDArray
 ) -> Cells:
     """Evaluate a few samples cell by cell, all in the unit of X."""
-    x = np.array(X, dtype=np.float64)
+    x = np.array(X, dtype=np.float64, order="C")
     units = np.ones((len(x), 1))
     if isinstance(likelihood, Real):
         # The cells are homogeneous; near 1 their squares are in range, whatever the sample's unit.

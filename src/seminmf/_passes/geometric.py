@@ -46,6 +46,7 @@ def geometric_means(
 
     `prior_shape` and `rate` broadcast to the shape of `shape`.
     """
+    shape = np.ascontiguousarray(shape)
     geometric = np.empty_like(shape)
     all_priors = np.broadcast_to(prior_shape, shape.shape)
     all_inverses = np.broadcast_to(1 / rate, shape.shape)

@@ -27,7 +27,8 @@ _MAX_HALVINGS = 40
 # The slope is a number without unit (1 − U), and so is what counts as none.
 _NO_SLOPE = 1e-10
 _SMALLEST = SMALLEST_RATE["float64"]
-# A row far below the unit of all rows is solved as if it were this large.
+# With a barrier, a row far below the unit of all rows is solved as if it were this large: the
+# prior, not the row, then decides how large its activations are.
 _LEAST_ROW_UNIT = 2.0**-60
 # A barrier in the penalty is approached by this factor a step at the most.
 _TOWARDS_BARRIER = 0.1
@@ -153,14 +154,14 @@ def _solve_row(likelihood, kind, mass, barrier, x, atoms, atom_totals, shape, ra
     for _ in range(_MAX_STEPS):
         _derivatives(likelihood, x, rates, atoms, slope, hessian, design)
         _penalties(kind, mass, values, shape, rate, atom_totals, slope, hessian)
-        steepest, trace = 0.0, 0.0
+        steepest = 0.0
         for k in range(n_components):
             steepest = max(steepest, -slope[k] if values[k] == 0.0 else abs(slope[k]))
-            trace += hessian[k, k]
         if steepest <= _NO_SLOPE:
             break
         for k in range(n_components):
-            hessian[k, k] += 1e-12 * trace + 1e-300
+            # More components than features leave the Hessian singular.
+            hessian[k, k] = hessian[k, k] * (1.0 + 1e-12) + 1e-300
             lowest[k] = -values[k] * (1.0 - _TOWARDS_BARRIER if barrier else 1.0)
         _bounded_quadratic(slope, hessian, lowest, move)
         decrease = 0.0
@@ -190,7 +191,7 @@ def _solve_row(likelihood, kind, mass, barrier, x, atoms, atom_totals, shape, ra
 
 
 @kernel
-def _row_unit(likelihood, x):
+def _row_unit(likelihood, barrier, x):
     """Power of two that brings one row of X near 1, in the unit of all; 1 for integers.
 
     A row may be of quite another size than what was fitted, and its squares out of range.
@@ -200,7 +201,8 @@ def _row_unit(likelihood, x):
         largest = max(largest, abs(x[i]) / likelihood.unit if x[i] == x[i] else 0.0)
     if fixed_unit(likelihood):
         return 1.0
-    return 2.0 ** math.floor(math.log2(max(largest, _LEAST_ROW_UNIT)))
+    least = _LEAST_ROW_UNIT if barrier else 1e-300
+    return 2.0 ** math.floor(math.log2(max(largest, least)))
 
 
 @kernel
@@ -212,7 +214,7 @@ def _em_rows(likelihood, kind, floor, X, atoms, atom_totals, shape, rate, activa
     x = np.empty(n_features)
     for j in range(n_samples):
         values = activations[j]
-        unit = _row_unit(likelihood, X[j])
+        unit = _row_unit(likelihood, True, X[j])
         mass, lowest = kind.mass * unit, floor / unit
         for i in range(n_features):
             x[i] = X[j, i] / (likelihood.unit * unit)
@@ -254,7 +256,7 @@ def _solve_rows(likelihood, kind, barrier, X, atoms, atom_totals, shape, rate, a
     )
     x = np.empty(n_features)
     for j in range(n_samples):
-        unit = _row_unit(likelihood, X[j])
+        unit = _row_unit(likelihood, barrier, X[j])
         for i in range(n_features):
             x[i] = X[j, i] / (likelihood.unit * unit)
         for k in range(n_components):
@@ -293,7 +295,7 @@ def solve_rows(
     0 and no convex penalty: with a `floor` above 0 the rows are solved by EM, above the floor, and
     have no value.
     """
-    activations = np.array(start, dtype=np.float64)
+    activations = np.array(start, dtype=np.float64, order="C")
     values = np.zeros(len(activations))
     atoms = np.ascontiguousarray(atoms, dtype=np.float64)
     atom_totals = atoms.sum(axis=(0, 2))
