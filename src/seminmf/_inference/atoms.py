@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-
 # A component with expected counts below this is dead: they cannot be divided by their sum.
 NOTHING = 1e-250
 
