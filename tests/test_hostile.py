@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import ConvergenceWarning
@@ -137,9 +137,24 @@ def assert_never_falls(model, X, rtol):
     assert np.diff(trace).min(initial=0.0) >= -slack
 
 
+def prior_of(shape, rate=1e-3, atom_shape=1.0):
+    return {
+        "activation_shape_prior": shape,
+        "activation_rate_prior": rate,
+        "atom_shape_prior": atom_shape,
+    }
+
+
+ONE_COMPONENT = {"n_components": 1, "init": "random", "random_state": 0}
+FIVE_COMPONENTS = {"n_components": 5, "init": "prior", "random_state": 0}
+
+
 @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 @quickly
 @given(X=gaps(real_matrices()), prior=priors, others=options)
+@example(X=np.array([[-3e-217], [0.0], [0.0]]), prior=prior_of(0.3, 5.0), others=ONE_COMPONENT)
+@example(X=np.array([[2e-121], [2e-114]]), prior=prior_of(0.3), others=FIVE_COMPONENTS)
+@example(X=np.array([[0.0]]), prior=prior_of(4.0), others=ONE_COMPONENT)
 def test_real_data(make, X, prior, others):
     assert_sane(fit(make(**prior, **others), X), X, rtol=1e-10)
 
@@ -153,13 +168,24 @@ def test_integer_data(make, X, prior, others):
 
 
 @pytest.mark.parametrize("make", [ESTIMATORS["map"], ESTIMATORS["bayesian"]])
-@pytest.mark.parametrize("likelihood", ["real", "integer"])
+@quickly
+@given(X=gaps(real_matrices("float32")), prior=priors, others=options)
+@example(X=np.array([[8e-16]], dtype=np.float32), prior=prior_of(4.0), others=FIVE_COMPONENTS)
+@example(
+    X=np.array([[1e-17, 1e-11], [3e-17, 0.0]], dtype=np.float32),
+    prior=prior_of(4.0, 1e-9),
+    others=FIVE_COMPONENTS,
+)
+@example(X=np.array([[0.0]], dtype=np.float32), prior=prior_of(1.0), others=ONE_COMPONENT)
+def test_real_data_in_float32(make, X, prior, others):
+    assert_sane(fit(make(**prior, **others), X), X, rtol=1e-4)
+
+
+@pytest.mark.parametrize("make", [ESTIMATORS["map"], ESTIMATORS["bayesian"]])
 @settings(quickly, max_examples=30)
-@given(data=st.data(), prior=priors, others=options)
-def test_float32(make, likelihood, data, prior, others):
-    matrices = real_matrices("float32") if likelihood == "real" else integer_matrices("float32")
-    X = data.draw(gaps(matrices))
-    estimator = make(likelihood=likelihood, **prior, **others)
+@given(X=gaps(integer_matrices("float32")), prior=priors, others=options)
+def test_integer_data_in_float32(make, X, prior, others):
+    estimator = make(likelihood="integer", **prior, **others)
     assert_sane(fit(estimator, X), X, rtol=1e-4)
 
 
@@ -200,9 +226,15 @@ REAL_ONLY = {
 def test_named_matrices(make, n_components, name):
     X = (NAMED | REAL_ONLY)[name]
     for likelihood in ["real", "integer"] if name in NAMED else ["real"]:
-        for init in ("random", "kmeans", "svd", "prior"):
+        for init, shape in zip(
+            ("random", "kmeans", "svd", "prior", "random"), (1.0, 1.0, 1.0, 0.3, 4.0), strict=True
+        ):
             estimator = make(
-                n_components=n_components, likelihood=likelihood, init=init, random_state=0
+                n_components=n_components,
+                likelihood=likelihood,
+                init=init,
+                random_state=0,
+                **prior_of(shape, atom_shape=shape),
             )
             assert_sane(fit(estimator, X), X, rtol=1e-10)
 

@@ -195,6 +195,21 @@ def test_layout_of_starts_does_not_matter():
     assert_allclose(there.activations_, here.activations_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("shape", [0.5, 1.0, 3.0])
+def test_start_with_zeros(likelihood, shape):
+    """Below shapes of 1 they are lifted to the floor; above, they have a density of 0."""
+    X = data_for(likelihood)
+    signed = np.random.default_rng(7).normal(size=(K, X.shape[1]))
+    activations = np.ones((len(X), K))
+    activations[::2, 0] = 0.0
+    estimator = model(likelihood, activation_shape_prior=shape, atom_shape_prior=shape, max_iter=20)
+    trace = fit_quietly(estimator, X, atoms=signed, activations=activations).objectives_
+    assert np.isfinite(trace[1:]).all()
+    assert np.isfinite(trace[0]) or (shape > 1 and trace[0] == -np.inf)
+    assert np.diff(trace).min() >= -1e-10 * np.abs(trace[1:]).max()
+
+
 def test_start_arrays_stay_as_they_are():
     X, _ = clusters()
     X = with_gaps(X)

@@ -95,13 +95,14 @@ class SkellamSNMF(BaseSkellamSNMF):
     --------
     >>> import numpy as np
     >>> from seminmf import SkellamSNMF
-    >>> X = np.array([[3.0, -1.0], [6.0, -2.0], [-1.0, 4.0], [-2.0, np.nan]])
-    >>> model = SkellamSNMF(n_components=2, random_state=0).fit(X)
-    >>> model.impute(X).round(1)
-    array([[ 3. , -1. ],
-           [ 6. , -2. ],
-           [-1. ,  4. ],
-           [-2. ,  8. ]])
+    >>> X = np.array([[3, -1, 2], [6, -2, 4], [-1, 4, 1], [-2, np.nan, 2], [2, 3, 3]])
+    >>> model = SkellamSNMF(n_components=2, tol=1e-3, random_state=0).fit(X)
+    >>> model.impute(X).round()
+    array([[ 3., -1.,  2.],
+           [ 6., -2.,  4.],
+           [-1.,  4.,  1.],
+           [-2.,  8.,  2.],
+           [ 2.,  3.,  3.]])
     """
 
     def __init__(
