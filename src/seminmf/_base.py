@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from . import _validation as check
-from ._inference.loop import WINDOW, Result
+from ._inference.loop import WINDOW, Result, run
 from ._inference.problem import Prior, Problem
 from ._inference.start import METHODS
 from ._inference.summary import Summary, power_of_two
@@ -24,6 +24,7 @@ from ._likelihoods import Integer, Real
 from ._passes.compiled import announced
 from ._passes.estep import Cells, evaluate_cells
 from ._passes.pool import pool
+from ._progress import Progress
 from ._sources import DenseSource, row_ranges
 
 S = TypeVar("S")
@@ -31,7 +32,7 @@ S = TypeVar("S")
 # Below this share of the mean |x| a dispersion is no noise but rounding.
 _LEAST_DISPERSION = 1e-12
 # Computations run in a unit of at least this, in the unit of the priors.
-_LEAST_UNIT = 1e-12
+_LEAST_UNIT = {"float32": 1e-3, "float64": 1e-12}
 
 
 class Data(NamedTuple):
@@ -71,15 +72,16 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             check.check_integer_range(summary)
         return Data(array, summary)
 
-    def _choose_unit(self, summary: Summary, scale: float | None = None) -> None:
+    def _choose_unit(self, data: Data, scale: float | None = None) -> None:
         """Fix the unit that computations run in: no overflow, whatever the unit of X.
 
         Where priors speak in units of `scale`, X may be nothing against them; they are then what
         must not overflow.
         """
-        least = _LEAST_UNIT * scale if scale and summary.largest > 0 else 0.0
+        largest = data.summary.largest
+        least = _LEAST_UNIT[data.X.dtype.name] * scale if scale and largest > 0 else 0.0
         integer = self.likelihood == "integer"
-        self._unit = 1.0 if integer else power_of_two(max(summary.largest, least))
+        self._unit = 1.0 if integer else power_of_two(max(largest, least))
 
     @contextmanager
     def _problem(self, X: NDArray, prior: Prior, scale: float, **others: Any) -> Iterator[Problem]:
@@ -95,16 +97,29 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 DenseSource(X), likelihood, self._unit / scale, prior, pool=workers, **others
             )
 
+    def _iterate(
+        self,
+        algorithm: Any,
+        problem: Problem,
+        state: S,
+        description: str,
+        max_iter: int,
+        tol: float,
+    ) -> Result[S]:
+        """Run an algorithm, with a progress bar if one was asked for."""
+        with Progress(max_iter, description, bool(self.verbose)) as progress:
+            return run(algorithm, problem, state, max_iter=max_iter, tol=tol, progress=progress)
+
     def _best_run(
         self,
-        run: Callable[[RandomState], Result[S]],
+        run_once: Callable[[RandomState], Result[S]],
         components: Callable[[S], NDArray],
     ) -> Best[S]:
         """Run from `n_init` starts, keep the best, and compare the components of all."""
         random = check_random_state(self.random_state)
         results: list[Result[S]] = []
         for _ in range(self.n_init):
-            results.append(run(random))
+            results.append(run_once(random))
             if results[-1].interrupted:
                 break
         best = max(results, key=lambda result: result.objectives[-1])

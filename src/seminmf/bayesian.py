@@ -19,13 +19,13 @@ from ._inference.problem import Prior, Problem
 from ._inference.start import start
 from ._inference.summary import Summary
 from ._penalties import Posterior
-from ._progress import Progress
 from ._random import draw_dirichlet
 from .special import exp_digamma
 
-# The preliminary fit that finds the noise level: components, iterations, prior.
+# The preliminary fit that finds the noise level.
 _GENEROUS = 10
 _PRELIMINARY_ITERATIONS = 200
+_PRELIMINARY_TOLERANCE = 1e-4
 _PRELIMINARY_PRIOR = Prior(*(np.full((1,) * n, v) for n, v in ((2, 1.0), (2, 1e-3), (3, 1.0))))
 
 
@@ -207,9 +207,9 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         mask = check.check_frozen(frozen, self.n_components, given[1])
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
-        self._choose_unit(data.summary)
+        self._choose_unit(data)
         self.dispersion_, interrupted = self._find_scale(data, weights)
-        self._choose_unit(data.summary, self.dispersion_)
+        self._choose_unit(data, self.dispersion_)
         sizes = (n_samples, self.n_components, n_features)
         with self._problem(
             data.X,
@@ -274,23 +274,16 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         n_parameters = float(weights.sum()) + data.X.shape[1]
         most = int(data.summary.row_count @ weights / (2 * n_parameters))
         n_components = max(1, min(max(self.n_components, _GENEROUS), most))
-        with (
-            self._problem(
-                data.X,
-                _PRELIMINARY_PRIOR,
-                1.0,
-                sample_weight=weights,
-                frozen=np.zeros(n_components, dtype=bool),
-            ) as problem,
-            Progress(_PRELIMINARY_ITERATIONS, "noise level", bool(self.verbose)) as progress,
-        ):
-            result = loop.run(
-                partial(em.step, problem),
-                partial(em.evaluate, problem),
-                start(problem, data.summary, "random", check_random_state(0)),
-                max_iter=_PRELIMINARY_ITERATIONS,
-                tol=1e-4,
-                progress=progress,
+        with self._problem(
+            data.X,
+            _PRELIMINARY_PRIOR,
+            1.0,
+            sample_weight=weights,
+            frozen=np.zeros(n_components, dtype=bool),
+        ) as problem:
+            state = start(problem, data.summary, "random", check_random_state(0))
+            result = self._iterate(
+                em, problem, state, "noise level", _PRELIMINARY_ITERATIONS, _PRELIMINARY_TOLERANCE
             )
             data_term = problem.expectations(*result.state).data_term
         scale = dispersion(-self._unit * data_term, data.summary, weights, n_components)
@@ -316,21 +309,15 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         if atom_shape is not None:
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
-        with Progress(self.max_iter, "VBEM", bool(self.verbose)) as progress:
-            result = loop.run(
-                partial(vb.step, problem),
-                partial(vb.evaluate, problem),
-                state,
-                max_iter=0 if interrupted else self.max_iter,
-                tol=self.tol,
-                progress=progress,
-            )
+        max_iter = 0 if interrupted else self.max_iter
+        result = self._iterate(vb, problem, state, "VBEM", max_iter, self.tol)
         if interrupted:
             return result._replace(interrupted=True)
         return self._finish(problem, summary, result) if result.converged else result
 
+    @staticmethod
     def _finish(
-        self, problem: Problem, summary: Summary, result: loop.Result[vb.State]
+        problem: Problem, summary: Summary, result: loop.Result[vb.State]
     ) -> loop.Result[vb.State]:
         """Solve for the activations, so that they are those that `transform` would return."""
         means = vb.geometric(problem, result.state)
@@ -339,10 +326,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         )
         shape = vb.shape_of(problem, solved).astype(problem.source.dtype)
         state = result.state._replace(activation_shape=shape)
-        bound = vb.evaluate(problem, state)
-        if bound < result.objectives[-1]:
-            return result
-        return result._replace(state=state, objectives=[*result.objectives[:-1], bound])
+        return result.ending_with(state, vb.evaluate(problem, state))
 
     def _publish(self, problem: Problem, result: loop.Result[vb.State]) -> None:
         """Set the fitted attributes."""

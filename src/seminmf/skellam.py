@@ -17,7 +17,6 @@ from ._inference.problem import Problem
 from ._inference.start import start
 from ._inference.summary import Summary
 from ._penalties import Maximum
-from ._progress import Progress
 
 
 class SkellamSNMF(BaseSkellamSNMF):
@@ -191,7 +190,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         prior_speaks = self.init == "prior" or any(
             np.any(shape != 1) for shape in (prior.activation_shape, prior.atom_shape)
         )
-        self._choose_unit(data.summary, 1.0 if prior_speaks else None)
+        self._choose_unit(data, 1.0 if prior_speaks else None)
         with self._problem(data.X, prior, 1.0, sample_weight=weights, frozen=mask) as problem:
             run = partial(self._run, problem, data.summary, atoms, activations)
             best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1])
@@ -216,27 +215,19 @@ class SkellamSNMF(BaseSkellamSNMF):
             )
         if activations is not None:
             state = state._replace(activations=(activations / self._unit).astype(dtype))
-        with Progress(self.max_iter, "EM", bool(self.verbose)) as progress:
-            result = loop.run(
-                partial(em.step, problem),
-                partial(em.evaluate, problem),
-                state,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                progress=progress,
-            )
+        state = em.above_floor(problem, state)
+        result = self._iterate(em, problem, state, "EM", self.max_iter, self.tol)
         return self._finish(problem, summary, result) if result.converged else result
 
+    @staticmethod
     def _finish(
-        self, problem: Problem, summary: Summary, result: loop.Result[em.State]
+        problem: Problem, summary: Summary, result: loop.Result[em.State]
     ) -> loop.Result[em.State]:
         """Solve for the activations, so that they are those that `transform` would return."""
-        solved = rows.refine(problem, summary, Maximum(problem.mass), *result.state[::-1])
-        state = em.State(solved.astype(problem.source.dtype), result.state.atoms)
-        objective = em.evaluate(problem, state)
-        if objective < result.objectives[-1]:
-            return result
-        return result._replace(state=state, objectives=[*result.objectives[:-1], objective])
+        activations, atoms = result.state
+        solved = rows.refine(problem, summary, Maximum(problem.mass), atoms, activations)
+        state = em.State(solved.astype(problem.source.dtype), atoms)
+        return result.ending_with(state, em.evaluate(problem, state))
 
     def _publish(self, problem: Problem, summary: Summary, result: loop.Result[em.State]) -> None:
         """Set the fitted attributes."""

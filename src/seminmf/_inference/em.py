@@ -40,6 +40,17 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     return State(update_activations(problem, new_activations), new_atoms), info
 
 
+def above_floor(problem: Problem, state: State) -> State:
+    """The state, moved to where shapes below 1 allow it to be; frozen atoms stay."""
+    activations, atoms = state
+    if np.any(problem.prior.activation_shape < 1):
+        activations = np.maximum(activations, ACTIVATION_FLOOR)
+    if np.any(problem.prior.atom_shape < 1):
+        lifted = normalise(atoms.astype(np.float64), ATOM_FLOOR)
+        atoms = np.where(problem.frozen[:, None], atoms, lifted).astype(atoms.dtype)
+    return State(activations, atoms)
+
+
 def evaluate(problem: Problem, state: State) -> float:
     """Objective f of the paper at a state."""
     return objective(problem, state, problem.expectations(*state).data_term)

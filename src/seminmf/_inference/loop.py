@@ -7,14 +7,26 @@ small gains looks like the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .._progress import Progress
+from .problem import Problem
 
 WINDOW = 20
 
 S = TypeVar("S")
+
+
+class Algorithm(Protocol):
+    """What the loop needs: a module with these two functions, `em` or `vb`."""
+
+    def step(self, problem: Problem, state: Any) -> tuple[Any, Any]:
+        """One iteration, and an info that has the objective at `state`."""
+        ...
+
+    def evaluate(self, problem: Problem, state: Any) -> float:
+        """Objective at `state`."""
+        ...
 
 
 class Result(NamedTuple, Generic[S]):
@@ -40,6 +52,12 @@ class Result(NamedTuple, Generic[S]):
         """Number of iterations."""
         return len(self.objectives) - 1
 
+    def ending_with(self, state: S, objective: float) -> Result[S]:
+        """The same run with another state at its end, unless that is worse."""
+        if objective < self.objectives[-1]:
+            return self
+        return self._replace(state=state, objectives=[*self.objectives[:-1], objective])
+
 
 def has_converged(objectives: list[float], tol: float) -> bool:
     """Whether the gain over the last `WINDOW` iterations is below `tol`, relative."""
@@ -50,27 +68,27 @@ def has_converged(objectives: list[float], tol: float) -> bool:
 
 
 def run(
-    step: Callable[[S], tuple[S, Any]],
-    evaluate: Callable[[S], float],
+    algorithm: Algorithm,
+    problem: Problem,
     state: S,
     *,
     max_iter: int,
     tol: float,
     progress: Progress,
 ) -> Result[S]:
-    """Iterate `step` from `state`. Its info has the objective at the state it was given."""
+    """Iterate an algorithm from `state` until it has converged, or `max_iter` times."""
     objectives: list[float] = []
     try:
         for _ in range(max_iter):
-            following, info = step(state)
+            following, info = algorithm.step(problem, state)
             objectives.append(info.objective)
             progress.update(info.objective)
             if has_converged(objectives, tol):
                 return Result(state, objectives, converged=True, interrupted=False)
             state = following
-        objectives.append(evaluate(state))
+        objectives.append(algorithm.evaluate(problem, state))
     except KeyboardInterrupt:
         # The step that was cut off left no trace; `state` may not have been evaluated yet.
-        objectives.append(evaluate(state))
+        objectives.append(algorithm.evaluate(problem, state))
         return Result(state, objectives, converged=False, interrupted=True)
     return Result(state, objectives, converged=has_converged(objectives, tol), interrupted=False)

@@ -58,8 +58,12 @@ def start(problem: Problem, summary: Summary, method: str, random: RandomState) 
         components, activations = build(filled, problem.n_components, random)
         activations = activations + _SPREAD * _positive_shares(problem, summary)
         atoms = _spread(components)
+    if method != "prior":
+        # Where X is nothing against the prior, EM would have to start from 0.
+        shape, rate, _ = problem.prior
+        activations = activations + np.maximum(shape - 1, 0) / problem.mass / (1 + rate)
     dtype = problem.source.dtype
-    return State(activations.astype(dtype), atoms.astype(dtype))
+    return State(activations.astype(dtype, order="C"), atoms.astype(dtype, order="C"))
 
 
 def _positive_shares(problem: Problem, summary: Summary) -> NDArray:

@@ -229,7 +229,8 @@ def estep(
         )
         return u_atoms, data_term
 
-    u_atoms, data_term = np.zeros(layout.atoms.shape), 0.0
+    u_atoms: NDArray = np.zeros(layout.atoms.shape)
+    data_term = 0.0
     for partial_atoms, partial_term in pool.map(task, row_ranges(source, n_components)):
         u_atoms += partial_atoms
         data_term += partial_term
