@@ -20,6 +20,9 @@ def normalise(counts: NDArray, floor: float = 0.0) -> NDArray:
     A floor that is applied before the division by the sum would move, and the objective with it.
     """
     counts = np.maximum(counts, 0)
+    if floor == 0:
+        total = counts.sum(axis=(0, 2), keepdims=True)
+        return counts / np.where(total > NOTHING, total, 1)
     bound = np.zeros(counts.shape, dtype=bool)
     while True:
         free_mass = 1 - floor * np.sum(bound, axis=(0, 2), keepdims=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._passes.mstep import update_activations
 from .atoms import NOTHING, normalise
 from .problem import Problem
 
@@ -31,13 +33,11 @@ class Info(NamedTuple):
 
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors are updated from the same E-step."""
-    activations, atoms = state
-    expected = problem.expectations(activations, atoms)
-    info = Info(objective(problem, state, expected.data_term))
-    new_activations = expected.activations
-    new_activations *= activations
-    new_atoms = update_atoms(problem, atoms, atoms * expected.atoms)
-    return State(update_activations(problem, new_activations), new_atoms), info
+    expected = problem.expectations(*state)
+    prior_term = _update_activations(problem, state.activations, expected.activations)
+    info = Info(objective(problem, state, expected.data_term, prior_term))
+    atoms = update_atoms(problem, state.atoms, state.atoms * expected.atoms)
+    return State(expected.activations, atoms), info
 
 
 def above_floor(problem: Problem, state: State) -> State:
@@ -53,18 +53,31 @@ def above_floor(problem: Problem, state: State) -> State:
 
 def evaluate(problem: Problem, state: State) -> float:
     """Objective f of the paper at a state."""
-    return objective(problem, state, problem.expectations(*state).data_term)
+    expected = problem.expectations(*state)
+    prior_term = _update_activations(problem, state.activations, expected.activations)
+    return objective(problem, state, expected.data_term, prior_term)
 
 
-def update_activations(problem: Problem, counts: NDArray) -> NDArray:
-    """M-step of the activations, in place: (λU + α − 1) / (1 + β), not below the floor."""
-    shape, rate = problem.prior.activation_shape, problem.prior.activation_rate
+def _update_activations(problem: Problem, activations: NDArray, expected: NDArray) -> float:
+    """Put the new activations in the place of `expected`; return the old ones' log-prior."""
+    shape, rate, _ = problem.prior
+    floor = ACTIVATION_FLOOR if np.any(shape < 1) else 0.0
+    term = problem.mass * update_activations(
+        problem.source,
+        activations,
+        expected,
+        (shape - 1) / problem.mass,
+        rate,
+        floor,
+        problem.sample_weight,
+        problem.pool,
+    )
     if np.any(shape != 1):
-        counts += ((shape - 1) / problem.mass).astype(counts.dtype)
-    counts /= (1 + rate).astype(counts.dtype)
-    if np.any(shape < 1):
-        np.maximum(counts, ACTIVATION_FLOOR, out=counts)
-    return counts
+        # (α − 1) ln λ is meant in the unit of the prior.
+        n_samples = problem.source.shape[0]
+        excess = np.broadcast_to(shape - 1, (n_samples, problem.n_components))
+        term += problem.weighted_sum(excess) * math.log(problem.mass)
+    return term
 
 
 def update_atoms(problem: Problem, atoms: NDArray, counts: NDArray) -> NDArray:
@@ -79,21 +92,12 @@ def update_atoms(problem: Problem, atoms: NDArray, counts: NDArray) -> NDArray:
     return updated.astype(atoms.dtype, copy=False)
 
 
-def objective(problem: Problem, state: State, data_term: float) -> float:
+def objective(problem: Problem, state: State, data_term: float, activation_term: float) -> float:
     """f: log-likelihood and log-priors, constants dropped (the paper's full objective)."""
-    prior, mass = problem.prior, problem.mass
-    activations, atoms = state
-    value = mass * data_term
-    value -= mass * problem.weighted_sum(prior.activation_rate * activations)
-    if np.any(prior.activation_shape != 1):
-        value += problem.weighted_sum(_log_prior(prior.activation_shape, mass * activations))
-    if np.any(prior.atom_shape != 1):
-        value += float(np.sum(_log_prior(prior.atom_shape, atoms.astype(np.float64))))
+    value = problem.mass * data_term + activation_term
+    shape = problem.prior.atom_shape
+    if np.any(shape != 1):
+        with np.errstate(divide="ignore"):
+            logarithm = np.log(state.atoms.astype(np.float64))
+        value += float(np.sum((shape - 1) * np.where(shape == 1, 0.0, logarithm)))
     return value
-
-
-def _log_prior(shape: NDArray, value: NDArray) -> NDArray:
-    """(α − 1) ln value, with 0 ln 0 = 0."""
-    with np.errstate(divide="ignore"):
-        logarithm = np.log(value)
-    return np.where(shape == 1, 0.0, (shape - 1) * np.where(shape == 1, 0.0, logarithm))
