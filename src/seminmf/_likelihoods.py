@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from numba.extending import overload
 
-from ._numerics.bessel import bessel_cell, smaller_total
+from ._numerics.bessel import skellam_cell, smaller_total
 from ._numerics.compilation import bits_of, by_precision, float_of_bits, polynomial, scalar_function
 
 
@@ -78,11 +78,12 @@ def real_cell(x, rate0, rate1):
     negative = x < zero
     size = abs(x) if observed else zero
     side = rate1 if negative else rate0
+    other = rate0 if negative else rate1
     twice_side = side + side
     total = rate0 + rate1
     root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
     twice_big = size + root
-    residual = size + total - twice_side
+    residual = (size - side) + other  # near a fit the first difference is exact
 
     # 2^e next to U_a, from the difference of the two floats' bits, which is almost a logarithm.
     mantissa = by_precision(rate0, _MANTISSA)
@@ -117,22 +118,19 @@ def real_cell(x, rate0, rate1):
 def integer_cell(x, rate0, rate1):
     """U₀, U₁ and ln P(x | λ₀, λ₁) of a cell, for M = 1; a gap (NaN) has U = 1 and ln P = 0.
 
-    The smaller of the two expected totals is 2σ / (ν + Y_ν) (mathematics of the E-step), the
-    larger is |x| more; and ln P = −D + G, with G of `bessel_cell` of moderate size, so that large
-    rates cost no digits.
+    The smaller of the two expected totals is 2σ / (ν + Y_ν), the larger is |x| more.
     """
     real = type(rate0)
     zero, one = real(0.0), real(1.0)
     observed = x == x
     x = x if observed else zero
     size = abs(x)
-    smaller, correction = bessel_cell(size, rate0 * rate1)
-    larger = smaller + size
     negative = x < zero
-    u0 = (smaller if negative else larger) / rate0
-    u1 = (larger if negative else smaller) / rate1
-    _, _, value = real_cell(x, rate0, rate1)
-    value = value + correction
+    side = rate1 if negative else rate0
+    other = rate0 if negative else rate1
+    u_side, u_other, value = skellam_cell(size, side, other)
+    u0 = u_other if negative else u_side
+    u1 = u_side if negative else u_other
     return u0 if observed else one, u1 if observed else one, value if observed else zero
 
 

@@ -36,6 +36,7 @@ from .elementary import (
     ldexp2,
     log,
     log_in_two_parts,
+    log_ratio_tail,
     log_tail,
     two_product,
     two_sum,
@@ -177,6 +178,49 @@ def bessel_cell(n, sigma):
     debye = polynomial2(t, q, by_precision(n, _DEBYE))
     scale = log(b0 * b0 * t * real(0.5 / math.pi))
     return smaller, real(0.5) * scale + (orders + debye)
+
+
+@scalar_function
+def skellam_cell(n, side, other):
+    """What a difference of size n >= 0 tells of its two Poisson totals, and its ln P.
+
+    `side` is the rate of its sign, `other` that of the opposite. The first two results are the
+    totals' means given n, divided by their rates: with a `smaller_total` of 2 sigma B_1 / (h B_0)
+    and another that is n larger, neither needs sigma.
+
+    ln P = -D + G, where both have a logarithm times n: of (n + s)/(2 side) and of h/(n + s), with
+    h and s' at the raised order. They are taken together, as that of h/(2 side). With
+    v = (n - side + other) / (s + side + other) of the divergence and w of G,
+
+        ln P = N w - (n - side + other) v - n (2 atanh(u) - 2 v - 2 w) + ln(B_0 / sqrt(2 pi s'))
+               + debye,    u = (v + w) / (1 + v w),
+
+    in which 2 u - 2 v - 2 w = -2 u v w: what is left after the first order does not cancel.
+    Divisions decide the speed, so that those without a common factor share one.
+    """
+    real = type(side)
+    one, two = real(1.0), real(2.0)
+    z_squared = real(4.0) * (side * other)
+    b0, b1, raised, t, inverse_h, q = _raise_and_recur(n, z_squared)
+    quotient = one / (b0 * side)
+    smaller = two * inverse_h * (b1 * side * quotient)  # divided by sigma
+    u_side = n * b0 * quotient + other * smaller
+    u_other = side * smaller
+
+    s = math.sqrt(n * n + z_squared)
+    steps = real(by_precision(n, _STEPS))
+    residual = n - side + other
+    lower, upper = s + (side + other), raised + s
+    quotient = one / (lower * upper)
+    v, w = residual * upper * quotient, steps * lower * quotient
+    both = v * w
+    # n = 0 and a vanishing rate: u does not matter, but must be a number.
+    u = (v + w) / max(one + both, real(by_precision(n, _LEAST_COMPLEMENT)))
+    tail = log_ratio_tail(n + steps + raised, two * side, u) - two * u * both
+    debye = polynomial2(t, q, by_precision(n, _DEBYE))
+    scale = log(b0 * b0 * t * real(0.5 / math.pi))
+    value = real(0.5) * scale + ((steps * w - residual * v) - n * tail) + debye
+    return u_side, u_other, value
 
 
 @scalar_function

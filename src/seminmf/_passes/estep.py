@@ -120,7 +120,9 @@ def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, 
         dots(both, weighted, 2 * n_features, product)
         _add(u_atoms, product)
         outer(atoms.reshape((1, 2 * n_features, n_components)), both, 2 * n_features, expected)
-        _transpose(expected[:, :n_rows], 1.0, u_act[start : start + n_rows])
+        for j in range(n_rows):
+            for k in range(n_components):
+                u_act[start + j, k] = expected[k, j]
         for i in range(n_features):
             data_term += _weighted_sum(x[i], weights[start : start + n_rows])
     return data_term
