@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from .._passes.geometric import geometric_means
-from ..special import exp_digamma, inverse_digamma
+from ..special import inverse_digamma
 from . import em
 from .problem import Prior, Problem
 
@@ -110,8 +110,8 @@ def geometric_atoms(shape: NDArray, prior_shape: NDArray) -> tuple[NDArray, floa
     """h = exp(ψ(α̂) − ψ(Σα̂)) and the atoms' part of the bound (g_θ of the appendix)."""
     posterior = shape.astype(np.float64)
     total = posterior.sum(axis=(0, 2), keepdims=True)
-    atoms = exp_digamma(posterior) / exp_digamma(total)
     log_atoms = digamma(posterior) - digamma(total)
+    atoms = np.exp(log_atoms)
     term = float(
         np.sum(gammaln(posterior) - (posterior - prior_shape) * log_atoms) - np.sum(gammaln(total))
     )

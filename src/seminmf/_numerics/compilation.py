@@ -10,7 +10,12 @@ from numba.extending import intrinsic, overload
 # - error_model "numpy": a test for division by zero would be a branch;
 # - "contract" lets a*b + c become one fused instruction. It is the only licence given: the others
 #   allow to reorder sums or to assume that there is no NaN and no infinity.
-scalar_function = njit(cache=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
+scalar_function = njit(
+    error_model="numpy",
+    fastmath={"contract"},
+    forceinline=True,
+    no_cfunc_wrapper=True,  # nobody calls it, and it takes time to compile
+)
 # For arithmetic that recovers its own rounding errors, which "contract" would change.
 strict_function = njit(cache=True, error_model="numpy", forceinline=True)
 

@@ -13,7 +13,17 @@ from numba.extending import intrinsic
 
 # "reassoc" allows a sum over cells to run in several lanes; nothing allows to ignore NaN, which
 # marks the gaps.
-kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+kernel = njit(
+    cache=True,
+    nogil=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc", "nsz"},
+)
+
+# A piece of a kernel that stands apart to be read: compiled with it, not on its own as well, which
+# would take the compiler the same time again.
+part = njit(inline="always", error_model="numpy")
 
 
 @intrinsic

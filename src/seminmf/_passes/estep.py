@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._likelihoods import SMALLEST_RATE, Integer, Real, cell
 from .._sources import Source, row_ranges
-from .compiled import kernel, prefer_wide_vectors
+from .compiled import kernel, part, prefer_wide_vectors
 from .pool import Pool
 from .products import dots, multiply, outer
 from .vectors import aligned
@@ -145,7 +145,7 @@ def _transpose(rows, scale, columns):
                     columns[i, j] = rows[j, i] * scale
 
 
-@kernel
+@part
 def _add(sums, terms):
     """sums += terms, in the sums' precision."""
     prefer_wide_vectors()
@@ -154,7 +154,7 @@ def _add(sums, terms):
         flat_sums[n] += flat_terms[n]
 
 
-@kernel
+@part
 def _sum(values):
     prefer_wide_vectors()
     total = 0.0
@@ -163,7 +163,7 @@ def _sum(values):
     return total
 
 
-@kernel
+@part
 def _weighted_sum(values, weights):
     prefer_wide_vectors()
     total = 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.elementary import log
 from .._sources import Source, row_ranges
 from .compiled import kernel, prefer_wide_vectors
 from .pool import Pool
@@ -31,7 +30,7 @@ def _update_rows(activations, expected, excess, rate, inverse, floor, curved, we
         if curved:
             for k in range(n_components):
                 if excess[a, k] != 0.0:
-                    row += excess[a, k] * log(np.float64(activations[j, k]))
+                    row += excess[a, k] * np.log(np.float64(activations[j, k]))
         total += weights[j] * row
     return total
 

@@ -9,11 +9,11 @@ so that there is no second code for the rest; results are written, not added, an
 from __future__ import annotations
 
 from .._numerics.compilation import scalar_function
-from .compiled import kernel, prefer_wide_vectors
+from .compiled import part, prefer_wide_vectors
 from .vectors import lanes, load, multiply_add, splat, store, total
 
 
-@kernel
+@part
 def multiply(left, right, offset, out):
     """out[r, l] = offset + Σ_k left[r, k] right[k, l]."""
     prefer_wide_vectors()
@@ -40,7 +40,7 @@ def multiply(left, right, offset, out):
             _store_pair(out, r3 * width, l0, l1, d0, d1)
 
 
-@kernel
+@part
 def outer(lefts, rights, n_terms, out):
     """out[k, l] = Σ_p Σ_r lefts[p, r, k] rights[p, r, l], over the pairs p and r < n_terms."""
     prefer_wide_vectors()
@@ -69,7 +69,7 @@ def outer(lefts, rights, n_terms, out):
             _store_pair(out, k3 * width, l0, l1, d0, d1)
 
 
-@kernel
+@part
 def dots(lefts, rights, n_rows, out):
     """out[r, k] = Σ_p Σ_l lefts[p, r, l] rights[p, k, l], over the pairs p, for r < n_rows."""
     prefer_wide_vectors()

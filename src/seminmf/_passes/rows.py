@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._likelihoods import SMALLEST_RATE, Integer, Real, cell, curvature, fixed_unit
 from .._penalties import Maximum, Posterior, penalty
 from .._sources import Source, row_ranges
-from .compiled import kernel, prefer_wide_vectors
+from .compiled import kernel, part, prefer_wide_vectors
 from .pool import Pool
 
 _MAX_STEPS = 200
@@ -69,7 +69,7 @@ def _line_value(likelihood, x, rates, direction, step):
     return total
 
 
-@kernel
+@part
 def _derivatives(likelihood, x, rates, atoms, slope, hessian, design):
     """Gradient and Hessian of minus the log-likelihood in the activations.
 
@@ -100,7 +100,7 @@ def _derivatives(likelihood, x, rates, atoms, slope, hessian, design):
             hessian[m, k] = product
 
 
-@kernel
+@part
 def _bounded_quadratic(slope, hessian, lowest, move):
     """Minimise slope·move + ½ move·hessian·move over move ≥ lowest, by coordinate descent."""
     n_components = slope.size
@@ -122,7 +122,7 @@ def _bounded_quadratic(slope, hessian, lowest, move):
             break
 
 
-@kernel
+@part
 def _penalties(kind, mass, values, shape, rate, atom_totals, slope, hessian):
     """Add slope and curvature of the penalty, and return its level."""
     level = 0.0
@@ -143,7 +143,7 @@ def _penalty_level(kind, mass, values, shape, rate, atom_totals):
     return level
 
 
-@kernel
+@part
 def _solve_row(likelihood, kind, mass, barrier, x, atoms, atom_totals, shape, rate, values, room):
     """Minimise one row's problem in place, and return its value."""
     rates, direction, slope, hessian, design, lowest, move, trial = room
@@ -190,7 +190,7 @@ def _solve_row(likelihood, kind, mass, barrier, x, atoms, atom_totals, shape, ra
     return value
 
 
-@kernel
+@part
 def _row_unit(likelihood, barrier, x):
     """Power of two that brings one row of X near 1, in the unit of all; 1 for integers.
 
