@@ -122,23 +122,12 @@ def _bounded_quadratic(slope, hessian, lowest, move):
             break
 
 
-@part
-def _penalties(kind, mass, values, shape, rate, atom_totals, slope, hessian):
-    """Add slope and curvature of the penalty, and return its level."""
-    level = 0.0
-    for k in range(values.size):
-        at, down, bend = penalty(kind, mass, values[k], shape[k], rate[k], atom_totals[k])
-        level += at
-        slope[k] += down
-        hessian[k, k] += max(bend, 0.0)
-    return level
-
-
 @kernel
-def _penalty_level(kind, mass, values, shape, rate, atom_totals):
+def _penalties(kind, mass, values, shape, rate, atom_totals, slopes, bends):
+    """Fill in slopes and second derivatives of the penalty, and return its level."""
     level = 0.0
     for k in range(values.size):
-        at, _, _ = penalty(kind, mass, values[k], shape[k], rate[k], atom_totals[k])
+        at, slopes[k], bends[k] = penalty(kind, mass, values[k], shape[k], rate[k], atom_totals[k])
         level += at
     return level
 
@@ -146,46 +135,42 @@ def _penalty_level(kind, mass, values, shape, rate, atom_totals):
 @part
 def _solve_row(likelihood, kind, mass, barrier, x, atoms, atom_totals, shape, rate, values, room):
     """Minimise one row's problem in place, and return its value."""
-    rates, direction, slope, hessian, design, lowest, move, trial = room
+    rates, direction, slope, hessian, design, lowest, move, trial, slopes, bends = room
     n_components = values.size
     _rates(values, atoms, _SMALLEST, rates)
     value = _line_value(likelihood, x, rates, rates, 0.0)
-    value += _penalty_level(kind, mass, values, shape, rate, atom_totals)
+    value += _penalties(kind, mass, values, shape, rate, atom_totals, slopes, bends)
     for _ in range(_MAX_STEPS):
         _derivatives(likelihood, x, rates, atoms, slope, hessian, design)
-        _penalties(kind, mass, values, shape, rate, atom_totals, slope, hessian)
         steepest = 0.0
         for k in range(n_components):
+            slope[k] += slopes[k]
             steepest = max(steepest, -slope[k] if values[k] == 0.0 else abs(slope[k]))
+            # More components than features leave the Hessian singular.
+            hessian[k, k] = (hessian[k, k] + max(bends[k], 0.0)) * (1.0 + 1e-12) + 1e-300
+            lowest[k] = -values[k] * (1.0 - _TOWARDS_BARRIER if barrier else 1.0)
         if steepest <= _NO_SLOPE:
             break
-        for k in range(n_components):
-            # More components than features leave the Hessian singular.
-            hessian[k, k] = hessian[k, k] * (1.0 + 1e-12) + 1e-300
-            lowest[k] = -values[k] * (1.0 - _TOWARDS_BARRIER if barrier else 1.0)
         _bounded_quadratic(slope, hessian, lowest, move)
+        _rates(move, atoms, 0.0, direction)
         decrease = 0.0
         for k in range(n_components):
             decrease += slope[k] * move[k]
-        _rates(move, atoms, 0.0, direction)
-        step, accepted = 1.0, False
+        step, before = 1.0, value
         for _ in range(_MAX_HALVINGS):
             for k in range(n_components):
                 trial[k] = max(values[k] + step * move[k], 0.0)
-            following = _line_value(likelihood, x, rates, direction, step)
-            following += _penalty_level(kind, mass, trial, shape, rate, atom_totals)
-            if following <= value + 1e-4 * step * decrease:
-                accepted = True
+            value = _line_value(likelihood, x, rates, direction, step)
+            value += _penalties(kind, mass, trial, shape, rate, atom_totals, slopes, bends)
+            if value <= before + 1e-4 * step * decrease:
                 break
             step *= 0.5
-        if not accepted:
-            break
+        if not value <= before:
+            return before
         for k in range(n_components):
             values[k] = trial[k]
         _rates(values, atoms, _SMALLEST, rates)
-        gain = value - following
-        value = following
-        if gain <= 1e-16 * abs(value):
+        if before - value <= 1e-16 * abs(value):
             break
     return value
 
@@ -250,6 +235,8 @@ def _solve_rows(likelihood, kind, barrier, X, atoms, atom_totals, shape, rate, a
         np.empty(n_components),
         np.empty((n_components, n_components)),
         np.empty((n_components, n_features)),
+        np.empty(n_components),
+        np.empty(n_components),
         np.empty(n_components),
         np.empty(n_components),
         np.empty(n_components),
