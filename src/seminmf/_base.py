@@ -79,7 +79,10 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         must not overflow.
         """
         largest = data.summary.largest
-        least = _LEAST_UNIT[data.X.dtype.name] * scale if scale and largest > 0 else 0.0
+        name = data.X.dtype.name
+        least = _LEAST_UNIT[name] * scale if scale and largest > 0 else 0.0
+        # Its inverse is a factor of the same type.
+        least = max(least, 2.0**-120) if name == "float32" and largest > 0 else least
         integer = self.likelihood == "integer"
         self._unit = 1.0 if integer else power_of_two(max(largest, least))
 

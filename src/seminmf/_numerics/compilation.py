@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
@@ -10,14 +12,14 @@ from numba.extending import intrinsic, overload
 # - error_model "numpy": a test for division by zero would be a branch;
 # - "contract" lets a*b + c become one fused instruction. It is the only licence given: the others
 #   allow to reorder sums or to assume that there is no NaN and no infinity.
-scalar_function = njit(
-    error_model="numpy",
-    fastmath={"contract"},
-    forceinline=True,
-    no_cfunc_wrapper=True,  # nobody calls it, and it takes time to compile
-)
+_options: dict[str, Any] = {
+    "error_model": "numpy",
+    "forceinline": True,
+    "no_cfunc_wrapper": True,  # nobody calls it, and it takes time to compile
+}
+scalar_function = njit(fastmath={"contract"}, **_options)
 # For arithmetic that recovers its own rounding errors, which "contract" would change.
-strict_function = njit(cache=True, error_model="numpy", forceinline=True)
+strict_function = njit(**_options)
 
 _INTEGER = {types.float64: types.int64, types.float32: types.int32}
 

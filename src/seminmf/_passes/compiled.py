@@ -13,13 +13,14 @@ from numba.extending import intrinsic
 
 # "reassoc" allows a sum over cells to run in several lanes; nothing allows to ignore NaN, which
 # marks the gaps.
-kernel = njit(
-    cache=True,
-    nogil=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc", "nsz"},
-)
+_options: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+    "no_cfunc_wrapper": True,  # nobody calls it, and it takes time to compile
+}
+kernel = njit(**_options)
 
 # A piece of a kernel that stands apart to be read: compiled with it, not on its own as well, which
 # would take the compiler the same time again.

@@ -52,7 +52,9 @@ def _cells(likelihood, x, rates0, rates1):
 
 
 @kernel
-def _estep_features(likelihood, X, smallest, activations, weights, atoms, block, u_act, u_atoms):
+def _estep_features(
+    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, u_act, u_atoms
+):
     """E-step of consecutive samples with features in the lanes; `atoms` is (2, K, width)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
@@ -61,7 +63,6 @@ def _estep_features(likelihood, X, smallest, activations, weights, atoms, block,
     rates = aligned(2 * block * width, atoms).reshape((2, block, width))
     weighted = np.empty((1, block, n_components), dtype=atoms.dtype)
     product = aligned(n_components * width, atoms).reshape((n_components, width))
-    inverse_unit = 1.0 / likelihood.unit
     data_term = 0.0
     for start in range(0, n_samples, block):
         n_rows = min(block, n_samples - start)
@@ -86,7 +87,9 @@ def _estep_features(likelihood, X, smallest, activations, weights, atoms, block,
 
 
 @kernel
-def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, u_act, u_atoms):
+def _estep_samples(
+    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, u_act, u_atoms
+):
     """The same with samples in the lanes, for few features; `atoms` is (2 I, K)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
@@ -99,12 +102,12 @@ def _estep_samples(likelihood, X, smallest, activations, weights, atoms, block, 
     expected = aligned(n_components * block, atoms).reshape((n_components, block))
     both = rates.reshape((1, 2 * n_features, block))
     size = n_features * block
-    inverse_unit = 1.0 / likelihood.unit
+    one = type(smallest)(1.0)
     data_term = 0.0
     for start in range(0, n_samples, block):
         n_rows = min(block, n_samples - start)
         _transpose(X[start : start + n_rows], inverse_unit, x)
-        _transpose(activations[start : start + n_rows], 1.0, factors)
+        _transpose(activations[start : start + n_rows], one, factors)
         for j in range(n_rows, block):
             for i in range(n_features):
                 x[i, j] = np.nan
@@ -212,6 +215,7 @@ def estep(
     n_components, n_features = atoms.shape[1:]
     layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
     smallest = dtype.type(SMALLEST_RATE[dtype.name])
+    inverse_unit = dtype.type(1 / likelihood.unit)
     activations = np.ascontiguousarray(activations)
     u_activations = np.empty_like(activations)
 
@@ -221,6 +225,7 @@ def estep(
         data_term = layout.kernel(
             likelihood,
             source.rows(*rows),
+            inverse_unit,
             smallest,
             activations[part],
             sample_weight[part],
