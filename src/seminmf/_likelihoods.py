@@ -83,7 +83,8 @@ def real_cell(x, rate0, rate1):
     total = rate0 + rate1
     root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
     twice_big = size + root
-    residual = (size - side) + other  # near a fit the first difference is exact
+    # Near a fit the larger of the two is between half of `side` and all: no rounding there.
+    residual = (max(size, other) - side) + min(size, other)
 
     # 2^e next to U_a, from the difference of the two floats' bits, which is almost a logarithm.
     mantissa = by_precision(rate0, _MANTISSA)

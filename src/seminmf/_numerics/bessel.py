@@ -209,7 +209,7 @@ def skellam_cell(n, side, other):
 
     s = math.sqrt(n * n + z_squared)
     steps = real(by_precision(n, _STEPS))
-    residual = n - side + other
+    residual = (max(n, other) - side) + min(n, other)  # near a fit with one rounding
     lower, upper = s + (side + other), raised + s
     quotient = one / (lower * upper)
     v, w = residual * upper * quotient, steps * lower * quotient

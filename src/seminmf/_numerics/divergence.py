@@ -18,19 +18,11 @@ from .elementary import log_ratio_tail, two_sum
 
 
 @scalar_function
-def divergence_cell(x, rate0, rate1):
-    """D(x | rate0, rate1); inf if only the side opposite to x has a positive rate.
-
-    x^2 and rate0 rate1 must be within range: see `divergence_of_any_size`.
-    """
-    real = type(x)
-    root = math.sqrt(x * x + real(4.0) * rate0 * rate1)
-    return _divergence(x, rate0, rate1, root)
-
-
-@scalar_function
 def divergence_of_any_size(x, rate0, rate1):
-    """`divergence_cell` for numbers whose products may leave the range."""
+    """D(x | rate0, rate1), also of numbers whose products leave the range.
+
+    It is inf if only the side opposite to x has a positive rate.
+    """
     real = type(x)
     size = abs(x)
     twice_mean = real(2.0) * math.sqrt(rate0) * math.sqrt(rate1)

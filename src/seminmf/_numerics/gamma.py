@@ -129,12 +129,6 @@ def exp_digamma(x):
 
 
 @scalar_function
-def gamma_entropy_term(x):
-    """ln Gamma(x) - x digamma(x) + x, for x > 0."""
-    return gamma_terms(x)[2]
-
-
-@scalar_function
 def trigamma(x):
     """Derivative of digamma(x), for x > 0."""
     return _digamma_and_trigamma(x)[1]

@@ -6,17 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, TypeVar
-
-from threadpoolctl import ThreadpoolController
+from typing import TypeVar
 
 T = TypeVar("T")
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class Pool:
@@ -53,11 +45,9 @@ def count_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def pool(n_jobs: int | None) -> Iterator[Pool]:
-    """A pool for the time of a fit, with BLAS held to one thread in each task."""
+    """A pool for the time of a fit."""
     workers = Pool(count_threads(n_jobs))
-    limit: Any = _controller().limit(limits=1, user_api="blas")
     try:
-        with limit:
-            yield workers
+        yield workers
     finally:
         workers.close()
