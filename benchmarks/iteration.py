@@ -7,20 +7,19 @@ said otherwise, because machines are shared. Peers that are not installed are le
 
 from __future__ import annotations
 
-import importlib.util
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import numpy as np
+import wonterfact_peer
+from problems import problem_of
 from threadpoolctl import threadpool_limits
 
 from seminmf._inference import em, vb
-from seminmf._inference.problem import Prior, Problem
+from seminmf._inference.problem import Problem
 from seminmf._likelihoods import Integer, Real
-from seminmf._passes.pool import pool
-from seminmf._sources import DenseSource
 
 REPEATS = 15
 NANOSECONDS_PER_CELL = 1.5  # that the aim grants to the loop over cells
@@ -60,20 +59,9 @@ class Case:
             np.ascontiguousarray(self.activations[::-1]), np.ascontiguousarray(self.atoms[::-1])
         )
 
-    @contextmanager
-    def problem(self, n_jobs: int = 1) -> Iterator[Problem]:
+    def problem(self, n_jobs: int = 1) -> AbstractContextManager[Problem]:
         """The case as the algorithms see it."""
-        prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
-        with pool(n_jobs) as workers:
-            yield Problem(
-                DenseSource(self.X),
-                self.likelihood,
-                1.0,
-                prior,
-                np.ones(self.n_samples),
-                np.zeros(self.n_components, dtype=bool),
-                workers,
-            )
+        return problem_of(self.X, self.n_components, self.likelihood, n_jobs=n_jobs)
 
     def em_time(self, n_jobs: int = 1) -> float:
         """One EM iteration, objective included."""
@@ -153,49 +141,15 @@ class Case:
 
     def wonterfact_time(self) -> float | None:
         """Wonterfact from PyPI, EM, objective left out, as its documented interface has it."""
-        if importlib.util.find_spec("wonterfact") is None:
+        if not wonterfact_peer.installed():
             return None
-        import wonterfact as wtf
-
-        A, atoms = self.start
-        atom_leaf = wtf.LeafDirichlet(
-            name="atoms",
-            index_id="kis",
-            norm_axis=(1, 2),
-            tensor=np.ascontiguousarray(atoms.transpose(1, 2, 0)),
-            init_type="custom",
-            prior_shape=1,
+        peer = wonterfact_peer.Peer(
+            self.X,
+            *self.start,
+            real=isinstance(self.likelihood, Real),
+            update_type="regular",
         )
-        activation_leaf = wtf.LeafGamma(
-            name="activations",
-            index_id="jk",
-            tensor=A.copy(),
-            init_type="custom",
-            prior_shape=1,
-            prior_rate=1e-3,
-        )
-        product = wtf.Multiplier(name="product", index_id="jis")
-        product.new_parents(activation_leaf, atom_leaf)
-        observer = wtf.RealObserver(
-            name="observer",
-            index_id="ji",
-            tensor=self.X.copy(),
-            limit_skellam_update=isinstance(self.likelihood, Real),
-        )
-        product.new_child(observer)
-        root = wtf.Root(
-            name="root", verbose_iter=10**6, cost_computation_iter=10**6, stop_estim_threshold=0
-        )
-        root.update_type = "regular"
-        observer.new_child(root)
-        root.estimate_param(n_iter=2)
-
-        def run(n_iterations: int) -> float:
-            start = time.perf_counter()
-            root.estimate_param(n_iter=n_iterations)
-            return time.perf_counter() - start
-
-        return _per_iteration(run)
+        return _per_iteration(peer.iterate)
 
 
 def _per_iteration(run: Callable[[int], float], few: int = 2, many: int = 7) -> float:

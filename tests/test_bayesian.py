@@ -475,7 +475,7 @@ def test_integer_weight_is_a_repeated_sample(likelihood):
 def test_float32_stays_and_agrees(likelihood, init):
     X = with_gaps(data_for(likelihood)).round()
     small = X.astype(np.float32)
-    options = {"init": init, "max_iter": 40, "tol": 0}
+    options = {"init": init, "max_iter": 40, "tol": 0, "acceleration": None}
     double = fit_quietly(model(likelihood, **options), X)
     single = fit_quietly(model(likelihood, **options), small)
     for value in (
@@ -530,21 +530,27 @@ def test_pickle(fitted):
     assert_array_equal(copy.sample(2, random_state=0)[1], found.sample(2, random_state=0)[1])
 
 
-@pytest.mark.parametrize("when", [0, 5])
-def test_interruption_keeps_what_there_is(monkeypatch, when):
+@pytest.mark.parametrize(
+    ("acceleration", "steps", "n_iter"),
+    [(None, 0, 0), (None, 5, 5), ("squarem", 8, 2), ("parabolic", 8, 2)],
+)
+def test_interruption_keeps_what_there_is(monkeypatch, acceleration, steps, n_iter):
+    """A cycle of steps that is cut off leaves no trace."""
     X = noisy()
-    uninterrupted = fit_quietly(model(max_iter=when, tol=0, scale=2.0), X)
+    options = {"scale": 2.0, "acceleration": acceleration}
+    uninterrupted = fit_quietly(model(max_iter=n_iter, tol=0, **options), X)
     step, calls = vb.step, itertools.count()
 
     def interrupted(problem, state):
-        if next(calls) == when:
+        if next(calls) == steps:
             raise KeyboardInterrupt
         return step(problem, state)
 
     monkeypatch.setattr(vb, "step", interrupted)
-    with pytest.warns(ConvergenceWarning, match=f"Interrupted after {when} iterations"):
-        found = model(scale=2.0).fit(X)
-    assert found.n_iter_ == when and len(found.lower_bounds_) == when + 1
+    with pytest.warns(ConvergenceWarning, match=f"Interrupted after {n_iter} iterations"):
+        found = model(**options).fit(X)
+    assert found.n_iter_ == n_iter and len(found.lower_bounds_) == n_iter + 1
+    assert found.stop_reason_ == "interrupted"
     assert_array_equal(found.atom_shape_, uninterrupted.atom_shape_)
     assert found.lower_bound_ == uninterrupted.lower_bound_
 
@@ -563,6 +569,7 @@ def test_interruption_while_the_noise_level_is_sought(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="Interrupted"):
         found = model().fit(X)
     assert found.n_iter_ == 0 and not found.converged_
+    assert found.stop_reason_ == "interrupted"
     assert np.isfinite(found.transform(X)).all()
 
 

@@ -24,6 +24,7 @@ J, I, K = 11, 6, 3
 class Inference(NamedTuple):
     """How to ask an estimator, and the reference, for the same algorithm."""
 
+    name: str
     estimator: type
     options: dict[str, Any]
     start: tuple[str, str]  # arguments of fit, activations first
@@ -35,8 +36,9 @@ class Inference(NamedTuple):
 
 
 EM = Inference(
+    "em",
     SkellamSNMF,
-    {"solver": "em", "acceleration": None},
+    {"solver": "em"},
     ("activations", "atoms"),
     ("activations_", "atoms_"),
     "objectives_",
@@ -45,6 +47,7 @@ EM = Inference(
     1.0,
 )
 VBEM = Inference(
+    "vbem",
     BayesianSkellamSNMF,
     {"scale": 1.0},
     ("activation_shape", "atom_shape"),
@@ -139,16 +142,28 @@ class Case(NamedTuple):
 
     def _floors(self):
         """The floors that EM has for shapes below 1: for activations, in units of the data."""
-        if self.inference is not EM or np.min(self.prior["activation_shape"]) >= 1:
+        if self.inference.name != "em" or np.min(self.prior["activation_shape"]) >= 1:
             return {}
         largest = np.nanmax(np.abs(self.X))
         unit = 1.0 if self.likelihood == "integer" else 2.0 ** np.floor(np.log2(largest))
         return {"activation_floor": em.ACTIVATION_FLOOR * unit, "atom_floor": em.ATOM_FLOOR}
 
 
-@pytest.fixture(params=[EM, VBEM], ids=["em", "vbem"])
+PLAIN = {
+    "em": EM._replace(options={"solver": "em", "acceleration": None}),
+    "vbem": VBEM._replace(options={"scale": 1.0, "acceleration": None}),
+}
+INFERENCES = PLAIN | {
+    f"{name} {method}": plain._replace(options=plain.options | {"acceleration": method})
+    for name, plain in PLAIN.items()
+    for method in ("squarem", "parabolic")
+}
+INFERENCES["newton"] = EM._replace(options={"solver": "newton"})
+
+
+@pytest.fixture(params=INFERENCES)
 def inference(request):
-    return request.param
+    return INFERENCES[request.param]
 
 
 @pytest.fixture(params=["real", "integer"])
@@ -182,6 +197,7 @@ def case(inference, likelihood, gaps, prior, extras):
     return Case(inference, likelihood, X, make_prior(prior), EXTRAS[extras], start)
 
 
+@pytest.mark.parametrize("inference", PLAIN, indirect=True)
 def test_equals_the_reference(case):
     """max_iter=n does exactly n of the paper's iterations from the given start."""
     n_iter = 6

@@ -292,6 +292,7 @@ def test_wrong_headers_are_refused(change, reason, saved):
         ({"n_components": 3}, "shape"),
         ({"n_components": "2"}, "n_components must be an integer"),
         ({"likelihood": "gauss"}, "likelihood must be one of"),
+        ({"acceleration": "fast"}, "acceleration must be one of"),
         ({"random_state": {"a": 1}}, "neither a number nor text"),
     ],
 )
@@ -308,6 +309,8 @@ def test_wrong_parameters_are_refused(change, reason, saved):
         ({"n_iter_": None}, "n_iter_ is None"),
         ({"n_iter_": 10_000}, "lower_bounds_ has the shape"),
         ({"converged_": 1}, "converged_ is 1"),
+        ({"stop_reason_": 1}, "stop_reason_ is 1"),
+        ({"stop_reason_": "boredom"}, "stop_reason_ is 'boredom', which is unknown"),
         ({"dispersion_": 0.0}, "dispersion_ is 0.0"),
         ({"dispersion_": "nan"}, "dispersion_ is nan"),
         ({"_unit": "one"}, "_unit is 'one'"),
@@ -363,3 +366,19 @@ def test_parameters_that_a_file_lacks_have_their_defaults(saved):
     del header["parameters"]["init"]
     write(saved, header, arrays)
     assert load(saved).init == "random"
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+@pytest.mark.parametrize(("tol", "reason"), [(1.0, "tolerance"), (0.0, "max_iter")])
+def test_older_files_are_read(cls, tol, reason, tmp_path):
+    """Those from before there was an acceleration, and a reason to stop."""
+    path = tmp_path / "model"
+    model = fitted(cls, tol=tol)
+    model.save(path)
+    header, arrays = content(path)
+    del header["parameters"]["acceleration"]
+    del header["fitted"]["stop_reason_"]
+    write(path, header, arrays)
+    loaded = load(path)
+    assert loaded.stop_reason_ == reason
+    assert_same(loaded, model)

@@ -16,9 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from . import _validation as check
-from ._inference.loop import WINDOW, Result, run
+from ._inference.acceleration import METHODS as ACCELERATIONS
+from ._inference.loop import WINDOW, Algorithm, Result, run
 from ._inference.problem import Prior, Problem
-from ._inference.start import METHODS
+from ._inference.start import METHODS as STARTS
 from ._inference.summary import Summary, power_of_two
 from ._likelihoods import Integer, Real
 from ._passes.compiled import announced
@@ -57,7 +58,8 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _check_parameters(self) -> None:
         check.check_count("n_components", self.n_components)
         check.check_choice("likelihood", self.likelihood, ("real", "integer"))
-        check.check_choice("init", self.init, METHODS)
+        check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
+        check.check_choice("init", self.init, STARTS)
         check.check_count("n_init", self.n_init)
         check.check_count("max_iter", self.max_iter, least=0)
         check.check_tolerance(self.tol)
@@ -102,16 +104,16 @@ class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _iterate(
         self,
-        algorithm: Any,
+        algorithm: Algorithm,
         problem: Problem,
-        state: S,
+        point: S,
         description: str,
         max_iter: int,
         tol: float,
     ) -> Result[S]:
         """Run an algorithm, with a progress bar if one was asked for."""
         with Progress(max_iter, description, bool(self.verbose)) as progress:
-            return run(algorithm, problem, state, max_iter=max_iter, tol=tol, progress=progress)
+            return run(algorithm, problem, point, max_iter=max_iter, tol=tol, progress=progress)
 
     def _best_run(
         self,

@@ -148,15 +148,18 @@ def _cell(likelihood, x, rate0, rate1):
 
 
 @scalar_function
-def real_curvature(x, rate0, rate1, u0, u1):
-    """b with ∂²D = (b₀ dλ₀ − b₁ dλ₁)²: the Hessian has rank one, U_s / √r."""
-    scale = 1.0 / math.sqrt(math.sqrt(x * x + 4.0 * (rate0 * rate1)))
-    return u0 * scale, u1 * scale
+def real_curvature(x, rate0, rate1):
+    """q = 1 / r with ∂²D = q (U₀ dλ₀ − U₁ dλ₁)²: the Hessian has rank one."""
+    real = type(rate0)
+    observed = x == x
+    size = abs(x) if observed else real(0.0)
+    root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
+    return real(1.0) / root if observed else real(0.0)
 
 
 @scalar_function
-def integer_curvature(x, rate0, rate1):
-    """b with (b₀ dλ₀ − b₁ dλ₁)² the positive part of the Hessian of −ln P.
+def integer_curvature(x, rate0, rate1, u0, u1):
+    """q for which q (U₀ dλ₀ − U₁ dλ₁)² stands for the Hessian of −ln P.
 
     With a the side of x's sign, b the other, g = 1 / (|x| + 1 + P/2) the smaller expected total
     divided by σ = λ₀λ₁, and g' the same at the next order, the Hessian is
@@ -164,37 +167,41 @@ def integer_curvature(x, rate0, rate1):
         [[ |x|/λ_a² + λ_b² G,  −δ     ],
          [ −δ,                 λ_a² G ]],    G = g (g − g'),  δ = g − σG,
 
-    without cancellation where a rate vanishes. Its determinant is not positive: of its two
-    eigenvalues one is left after the projection on what is positive.
+    without cancellation where a rate vanishes. Its determinant is not positive, and its positive
+    part is near that of rank one that M = ∞ has: q gives it the same eigenvalue.
     """
-    size, sigma = abs(x), rate0 * rate1
-    side = rate1 if x < 0.0 else rate0
-    other = rate0 if x < 0.0 else rate1
+    real = type(rate0)
+    zero, half, one = real(0.0), real(0.5), real(1.0)
+    observed = x == x
+    size = abs(x) if observed else zero
+    sigma = rate0 * rate1
+    side = rate1 if x < zero else rate0
+    other = rate0 if x < zero else rate1
     g = smaller_total(size, sigma) / sigma
-    bend = g * (g - smaller_total(size + 1.0, sigma) / sigma)
+    bend = g * (g - smaller_total(size + one, sigma) / sigma)
     delta = g - sigma * bend
     h_side = size / (side * side) + other * other * bend
     h_other = side * side * bend
-    half_gap = 0.5 * (h_side - h_other)
-    radius = math.sqrt(half_gap * half_gap + delta * delta)
-    eigenvalue = 0.5 * (h_side + h_other) + radius
-    # Eigenvector (cos, −sin) of that eigenvalue, by half-angle formulas.
-    cosine = half_gap / radius
-    b_side = math.sqrt(0.5 * eigenvalue * max(1.0 + cosine, 0.0))
-    b_other = math.sqrt(0.5 * eigenvalue * max(1.0 - cosine, 0.0))
-    return (b_other, b_side) if x < 0.0 else (b_side, b_other)
+    half_gap = half * (h_side - h_other)
+    eigenvalue = half * (h_side + h_other) + math.sqrt(half_gap * half_gap + delta * delta)
+    return eigenvalue / (u0 * u0 + u1 * u1) if observed else zero
 
 
 def curvature(likelihood, x, rate0, rate1, u0, u1):
-    """(b₀, b₁) of a cell: (b₀ dλ₀ − b₁ dλ₁)² is the Hessian of −log-likelihood or stands for it."""
+    """q of a cell: q (U₀ dλ₀ − U₁ dλ₁)² is the Hessian of −log-likelihood or stands for it.
+
+    0 in a gap.
+    """
     raise NotImplementedError("curvature exists in compiled code only")
 
 
 @overload(curvature, inline="always")
 def _curvature(likelihood, x, rate0, rate1, u0, u1):
     if likelihood.instance_class is Integer:
-        return lambda likelihood, x, rate0, rate1, u0, u1: integer_curvature(x, rate0, rate1)
-    return lambda likelihood, x, rate0, rate1, u0, u1: real_curvature(x, rate0, rate1, u0, u1)
+        return lambda likelihood, x, rate0, rate1, u0, u1: integer_curvature(
+            x, rate0, rate1, u0, u1
+        )
+    return lambda likelihood, x, rate0, rate1, u0, u1: real_curvature(x, rate0, rate1)
 
 
 def fixed_unit(likelihood):

@@ -33,7 +33,34 @@ class DenseSource:
         self.dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
 
     def rows(self, start: int, stop: int) -> NDArray:
-        return np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
+        block = np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
+        return block if block.flags.writeable else np.asarray(_Writeable(block))
+
+
+class _Writeable:
+    """An array's memory without the mark that it is read-only.
+
+    Nothing writes to it; but kernels are compiled anew for arrays with that mark.
+    """
+
+    def __init__(self, array: NDArray) -> None:
+        self._array = array  # keeps the memory alive
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+class Columns:
+    """Some consecutive features of another source."""
+
+    def __init__(self, source: Source, start: int, stop: int) -> None:
+        self.source = source
+        self.columns = slice(start, stop)
+        self.shape: tuple[int, int] = (source.shape[0], stop - start)
+        self.dtype = source.dtype
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        return np.ascontiguousarray(self.source.rows(start, stop)[:, self.columns])
 
 
 def row_ranges(source: Source, n_components: int = 1) -> list[tuple[int, int]]:

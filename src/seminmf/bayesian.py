@@ -15,6 +15,7 @@ from . import _validation as check
 from ._base import BaseSkellamSNMF, Data, dispersion, like
 from ._inference import activations as rows
 from ._inference import em, loop, vb
+from ._inference.acceleration import accelerate
 from ._inference.problem import Prior, Problem
 from ._inference.start import start
 from ._inference.summary import Summary
@@ -61,6 +62,10 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
     atom_shape_prior : float or array-like, default=1.0
         Shape of the atoms' Dirichlet prior: a number, or broadcasting to
         (2, n_components, n_features).
+    acceleration : {"squarem", "parabolic", None}, default="squarem"
+        How VBEM is extrapolated. An iteration is then a cycle of three or four passes over the
+        data, of which two are the paper's iterations; the bound never falls. With None an
+        iteration is the paper's.
     init : {"random", "kmeans", "svd", "prior"}, default="random"
         Start values, where `fit` is not given any.
     n_init : int, default=1
@@ -103,6 +108,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         Iterations of the best run.
     converged_ : bool
         Whether that run met the rule of `tol`.
+    stop_reason_ : {"tolerance", "max_iter", "interrupted"}
+        Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
     dispersion_ : float
         The scale that was used.
     stability_ : float
@@ -140,6 +147,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         activation_shape_prior: ArrayLike = 1.0,
         activation_rate_prior: ArrayLike = 1e-3,
         atom_shape_prior: ArrayLike = 1.0,
+        acceleration: str | None = "squarem",
         init: str = "random",
         n_init: int = 1,
         max_iter: int = 3000,
@@ -155,6 +163,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
+        self.acceleration = acceleration
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -310,9 +319,10 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
         max_iter = 0 if interrupted else self.max_iter
-        result = self._iterate(vb, problem, state, "VBEM", max_iter, self.tol)
+        algorithm = accelerate(vb, self.acceleration)
+        result = self._iterate(algorithm, problem, state, "VBEM", max_iter, self.tol)
         if interrupted:
-            return result._replace(interrupted=True)
+            return result._replace(reason="interrupted")
         return self._finish(problem, summary, result) if result.converged else result
 
     @staticmethod
@@ -342,6 +352,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.lower_bound_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
+        self.stop_reason_ = result.reason
 
     def _solve(self, data: Data) -> NDArray:
         shape = self._solve_shape(data)

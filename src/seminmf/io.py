@@ -18,6 +18,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from ._inference.loop import REASONS
 from ._inference.problem import Prior
 
 FORMAT = "seminmf"
@@ -35,6 +36,7 @@ _SCALARS: dict[str, type] = {
     "n_features_in_": int,
     "n_iter_": int,
     "converged_": bool,
+    "stop_reason_": str,
     "stability_": float,
     "dispersion_": float,
     "_unit": float,
@@ -291,6 +293,9 @@ def _parameters(content: _Content) -> dict[str, Any]:
 
 
 def _scalars(fitted: dict[str, Any], name: str) -> dict[str, Any]:
+    # Older files do not say why the fit ended.
+    reason = "tolerance" if fitted.get("converged_") else "max_iter"
+    fitted = {"stop_reason_": reason, **fitted}
     values = {
         scalar: _checked_scalar(scalar, fitted.get(scalar), kind)
         for scalar, kind in {**_SCALARS, _LAST_VALUE[name]: float}.items()
@@ -301,6 +306,8 @@ def _scalars(fitted: dict[str, Any], name: str) -> dict[str, Any]:
     for scalar, least in (("n_features_in_", 1), ("n_iter_", 0)):
         if values[scalar] < least:
             raise ValueError(f"{scalar} is {values[scalar]}, below {least}")
+    if values["stop_reason_"] not in REASONS:
+        raise ValueError(f"stop_reason_ is {values['stop_reason_']!r}, which is unknown")
     return values
 
 

@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validation as check
 from ._base import BaseSkellamSNMF, Data, dispersion
 from ._inference import activations as rows
-from ._inference import em, loop
+from ._inference import em, loop, newton
+from ._inference.acceleration import accelerate
 from ._inference.problem import Problem
 from ._inference.start import start
 from ._inference.summary import Summary
 from ._penalties import Maximum
+
+SOLVERS = ("newton", "em")
 
 
 class SkellamSNMF(BaseSkellamSNMF):
@@ -37,10 +40,13 @@ class SkellamSNMF(BaseSkellamSNMF):
     atom_shape_prior : float or array-like, default=1.0
         Shape of the atoms' Dirichlet prior: a number, or broadcasting to
         (2, n_components, n_features).
-    solver : {"em"}, default="em"
-        The paper's EM algorithm.
-    acceleration : None, default=None
-        Plain iterations.
+    solver : {"newton", "em"}, default="newton"
+        "newton" alternates Newton steps on activations and atoms, with extrapolation: the fastest.
+        Where a prior's shape is below 1 it falls back to "em", the paper's algorithm.
+    acceleration : {"squarem", "parabolic", None}, default="squarem"
+        How EM is extrapolated; "newton" has its own way. An iteration is then a cycle of three or
+        four passes over the data, of which two are the paper's iterations; the objective never
+        falls. With None an iteration is the paper's.
     init : {"random", "kmeans", "svd", "prior"}, default="random"
         Start values, where `fit` is not given any.
     n_init : int, default=1
@@ -49,7 +55,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         Most iterations of a run.
     tol : float, default=1e-4
         A run has converged when the objective gained less than `tol` times its size over the last
-        20 iterations. One iteration alone would not tell: EM is slow. 0 never stops before
+        20 iterations. One iteration alone would not tell, EM is slow. 0 never stops before
         `max_iter`.
     check_integer : bool, default=True
         Whether likelihood "integer" refuses data that are no integers.
@@ -76,6 +82,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         Iterations of the best run.
     converged_ : bool
         Whether that run met the rule of `tol`.
+    stop_reason_ : {"tolerance", "max_iter", "interrupted"}
+        Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
     dispersion_ : float
         Noise level of real data, 2ΣD / degrees of freedom; 1 for integers.
     stability_ : float
@@ -112,8 +120,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         activation_shape_prior: ArrayLike = 1.0,
         activation_rate_prior: ArrayLike = 1e-3,
         atom_shape_prior: ArrayLike = 1.0,
-        solver: str = "em",
-        acceleration: str | None = None,
+        solver: str = "newton",
+        acceleration: str | None = "squarem",
         init: str = "random",
         n_init: int = 1,
         max_iter: int = 3000,
@@ -172,8 +180,6 @@ class SkellamSNMF(BaseSkellamSNMF):
         self
         """
         self._check_parameters()
-        check.check_choice("solver", self.solver, ("em",))
-        check.check_choice("acceleration", self.acceleration, (None,))
         data = self._check_data(X, fitted=False)
         n_samples, n_features = data.X.shape
         prior = check.check_prior(self, n_samples, n_features, positive_rate=False)
@@ -198,6 +204,15 @@ class SkellamSNMF(BaseSkellamSNMF):
         self.stability_ = best.stability
         return self
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check.check_choice("solver", self.solver, SOLVERS)
+
+    def _choose_algorithm(self, problem: Problem) -> tuple[str, loop.Algorithm]:
+        if self.solver == "newton" and newton.suits(problem):
+            return "Newton", newton
+        return "EM", accelerate(em, self.acceleration)
+
     def _run(
         self,
         problem: Problem,
@@ -216,7 +231,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         if activations is not None:
             state = state._replace(activations=(activations / self._unit).astype(dtype))
         state = em.above_floor(problem, state)
-        result = self._iterate(em, problem, state, "EM", self.max_iter, self.tol)
+        name, algorithm = self._choose_algorithm(problem)
+        result = self._iterate(algorithm, problem, state, name, self.max_iter, self.tol)
         return self._finish(problem, summary, result) if result.converged else result
 
     @staticmethod
@@ -238,6 +254,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         self.objective_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
+        self.stop_reason_ = result.reason
         self.dispersion_ = 1.0
         if self.likelihood == "real":
             data_term = problem.expectations(*result.state).data_term

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .._likelihoods import Integer
-from .._passes.rows import Solution, solve_rows
+from .._passes.em_rows import solve_by_em
+from .._passes.newton import PRECISE, sweep
 from .._penalties import Maximum, Posterior
 from .em import ACTIVATION_FLOOR
 from .problem import Problem, shares
 from .summary import Summary
+
+
+class Solution(NamedTuple):
+    """Activations (J, K), float64, and the value of each row's problem (J,); 0 after EM."""
+
+    activations: NDArray
+    values: NDArray
+
 
 # How much better, relatively, another stationary point must be to be preferred.
 _BETTER = 1e-9
@@ -58,16 +69,33 @@ def _solve_from(
     problem: Problem, kind: Maximum | Posterior, atoms: NDArray, start: NDArray
 ) -> Solution:
     shape, rate, _ = problem.prior
-    pole = isinstance(kind, Maximum) and bool(np.any(shape < 1))
-    floor = ACTIVATION_FLOOR if pole else 0.0
-    return solve_rows(
+    activations = np.array(start, dtype=np.float64, order="C")
+    if isinstance(kind, Maximum) and np.any(shape < 1):
+        solve_by_em(
+            problem.source,
+            problem.likelihood,
+            problem.mass,
+            ACTIVATION_FLOOR,
+            atoms,
+            shape,
+            rate,
+            activations,
+            problem.pool,
+        )
+        return Solution(activations, np.zeros(len(activations)))
+    found = sweep(
         problem.source,
         problem.likelihood,
         kind,
-        atoms,
+        PRECISE,
+        activations,
+        np.ascontiguousarray(atoms, dtype=np.float64),
         shape,
         rate,
-        np.maximum(start, floor),
-        problem.pool,
-        floor,
+        problem.sample_weight,
+        gains=np.full(len(activations), np.inf),
+        threshold=0.0,
+        pool=problem.pool,
+        collect=False,
     )
+    return Solution(found.activations, found.values)

@@ -31,6 +31,16 @@ class Info(NamedTuple):
     objective: float
 
 
+def start(problem: Problem, point: State) -> State:
+    """The point itself: there is nothing to remember between iterations."""
+    return point
+
+
+def point(state: State) -> State:
+    """The state itself."""
+    return state
+
+
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors are updated from the same E-step."""
     expected = problem.expectations(*state)
@@ -46,9 +56,24 @@ def above_floor(problem: Problem, state: State) -> State:
     if np.any(problem.prior.activation_shape < 1):
         activations = np.maximum(activations, ACTIVATION_FLOOR)
     if np.any(problem.prior.atom_shape < 1):
-        lifted = normalise(atoms.astype(np.float64), ATOM_FLOOR)
-        atoms = np.where(problem.frozen[:, None], atoms, lifted).astype(atoms.dtype)
+        atoms = _normalise_free(problem, atoms, ATOM_FLOOR)
     return State(activations, atoms)
+
+
+def project(problem: Problem, point: State) -> State:
+    """The point, brought back to where the constraints hold; frozen atoms stay."""
+    atoms = _normalise_free(problem, point.atoms, 0.0)
+    return above_floor(problem, State(point.activations, atoms))
+
+
+def multiplicity(problem: Problem) -> State:
+    """How often each number of a point counts: activations as often as their sample."""
+    return State(problem.sample_weight[:, None], np.ones((1, 1, 1)))
+
+
+def _normalise_free(problem: Problem, atoms: NDArray, floor: float) -> NDArray:
+    normalised = normalise(atoms.astype(np.float64), floor)
+    return np.where(problem.frozen[:, None], atoms, normalised).astype(atoms.dtype)
 
 
 def evaluate(problem: Problem, state: State) -> float:
@@ -72,12 +97,16 @@ def _update_activations(problem: Problem, activations: NDArray, expected: NDArra
         problem.sample_weight,
         problem.pool,
     )
-    if np.any(shape != 1):
-        # (α − 1) ln λ is meant in the unit of the prior.
-        n_samples = problem.source.shape[0]
-        excess = np.broadcast_to(shape - 1, (n_samples, problem.n_components))
-        term += problem.weighted_sum(excess) * math.log(problem.mass)
-    return term
+    return term + unit_term(problem)
+
+
+def unit_term(problem: Problem) -> float:
+    """What Σ(α − 1) ln λ lacks when λ is in the problem's unit and not in the prior's."""
+    shape = problem.prior.activation_shape
+    if np.all(shape == 1):
+        return 0.0
+    excess = np.broadcast_to(shape - 1, (problem.source.shape[0], problem.n_components))
+    return problem.weighted_sum(excess) * math.log(problem.mass)
 
 
 def update_atoms(problem: Problem, atoms: NDArray, counts: NDArray) -> NDArray:

@@ -7,18 +7,29 @@ small gains looks like the end.
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from .._progress import Progress
 from .problem import Problem
 
 WINDOW = 20
 
-S = TypeVar("S")
+Reason = Literal["tolerance", "max_iter", "interrupted"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+P = TypeVar("P")
 
 
 class Algorithm(Protocol):
-    """What the loop needs: a module with these two functions, `em` or `vb`."""
+    """What the loop needs: a module or an object with these four functions.
+
+    A point is what is fitted. A state is what the next iteration needs: for plain algorithms the
+    point itself, for others the point and what they remember.
+    """
+
+    def start(self, problem: Problem, point: Any) -> Any:
+        """State to begin with at `point`."""
+        ...
 
     def step(self, problem: Problem, state: Any) -> tuple[Any, Any]:
         """One iteration, and an info that has the objective at `state`."""
@@ -28,67 +39,85 @@ class Algorithm(Protocol):
         """Objective at `state`."""
         ...
 
+    def point(self, state: Any) -> Any:
+        """Where `state` is."""
+        ...
 
-class Result(NamedTuple, Generic[S]):
+
+class Result(NamedTuple, Generic[P]):
     """How a run ended.
 
     Attributes
     ----------
-    state : S
-        The last state.
+    state : P
+        The last point.
     objectives : list of float
         From the start to `state`: one more than there were iterations.
-    converged, interrupted : bool
-        Whether the rule was met; whether Ctrl-C ended the run.
+    reason : {"tolerance", "max_iter", "interrupted"}
+        Why it ended: the rule was met, there were no more iterations, or Ctrl-C.
     """
 
-    state: S
+    state: P
     objectives: list[float]
-    converged: bool
-    interrupted: bool
+    reason: Reason
 
     @property
     def n_iter(self) -> int:
         """Number of iterations."""
         return len(self.objectives) - 1
 
-    def ending_with(self, state: S, objective: float) -> Result[S]:
-        """The same run with another state at its end, unless that is worse."""
+    @property
+    def converged(self) -> bool:
+        """Whether the rule was met."""
+        return self.reason == "tolerance"
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run."""
+        return self.reason == "interrupted"
+
+    def ending_with(self, state: P, objective: float) -> Result[P]:
+        """The same run with another point at its end, unless that is worse."""
         if objective < self.objectives[-1]:
             return self
         return self._replace(state=state, objectives=[*self.objectives[:-1], objective])
 
 
 def has_converged(objectives: list[float], tol: float) -> bool:
-    """Whether the gain over the last `WINDOW` iterations is below `tol`, relative."""
-    if len(objectives) <= WINDOW:
+    """Whether the gain over the last `WINDOW` iterations is at most `tol`, relative.
+
+    With a `tol` of 0 it never is, though rounding may turn a gain into a loss.
+    """
+    if len(objectives) <= WINDOW or tol == 0:
         return False
     gain = objectives[-1] - objectives[-1 - WINDOW]
-    return gain < tol * abs(objectives[-1]) or gain == 0 < tol
+    return gain <= tol * abs(objectives[-1])
 
 
 def run(
     algorithm: Algorithm,
     problem: Problem,
-    state: S,
+    point: P,
     *,
     max_iter: int,
     tol: float,
     progress: Progress,
-) -> Result[S]:
-    """Iterate an algorithm from `state` until it has converged, or `max_iter` times."""
+) -> Result[P]:
+    """Iterate an algorithm from `point` until it has converged, or `max_iter` times."""
+    state = algorithm.start(problem, point)
     objectives: list[float] = []
     try:
         for _ in range(max_iter):
             following, info = algorithm.step(problem, state)
-            objectives.append(info.objective)
             progress.update(info.objective)
+            objectives.append(info.objective)
             if has_converged(objectives, tol):
-                return Result(state, objectives, converged=True, interrupted=False)
+                return Result(algorithm.point(state), objectives, "tolerance")
             state = following
         objectives.append(algorithm.evaluate(problem, state))
     except KeyboardInterrupt:
         # The step that was cut off left no trace; `state` may not have been evaluated yet.
         objectives.append(algorithm.evaluate(problem, state))
-        return Result(state, objectives, converged=False, interrupted=True)
-    return Result(state, objectives, converged=has_converged(objectives, tol), interrupted=False)
+        return Result(algorithm.point(state), objectives, "interrupted")
+    reason: Reason = "tolerance" if has_converged(objectives, tol) else "max_iter"
+    return Result(algorithm.point(state), objectives, reason)

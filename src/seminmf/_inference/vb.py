@@ -42,6 +42,16 @@ class Means(NamedTuple):
     divergence: float
 
 
+def start(problem: Problem, point: State) -> State:
+    """The point itself: there is nothing to remember between iterations."""
+    return point
+
+
+def point(state: State) -> State:
+    """The state itself."""
+    return state
+
+
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors' posteriors are updated from the same E-step."""
     means = geometric(problem, state)
@@ -54,6 +64,23 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     atom_shape = problem.mass * means.atoms * expected.atoms + problem.prior.atom_shape
     atom_shape[:, problem.frozen] = state.atom_shape[:, problem.frozen]
     return State(counts, atom_shape.astype(state.atom_shape.dtype, copy=False)), info
+
+
+def project(problem: Problem, point: State) -> State:
+    """The point, with no shape below the prior's, as after any step; frozen ones stay."""
+    prior = problem.prior
+    activation_shape = np.maximum(point.activation_shape, prior.activation_shape)
+    atom_shape = np.maximum(point.atom_shape, prior.atom_shape)
+    atom_shape[:, problem.frozen] = point.atom_shape[:, problem.frozen]
+    return State(
+        activation_shape.astype(point.activation_shape.dtype, copy=False),
+        atom_shape.astype(point.atom_shape.dtype, copy=False),
+    )
+
+
+def multiplicity(problem: Problem) -> State:
+    """How often each number of a point counts: activations as often as their sample."""
+    return State(problem.sample_weight[:, None], np.ones((1, 1, 1)))
 
 
 def prior_state(problem: Problem) -> State:

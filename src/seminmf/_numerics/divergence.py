@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import math
 
-from .compilation import scalar_function, strict_function
+from .compilation import by_precision, scalar_function, strict_function
 from .elementary import log_ratio_tail, two_sum
+
+# For float32 and float64.
+_HUGE = (1e36, 1e306)
 
 
 @scalar_function
@@ -24,11 +27,16 @@ def divergence_of_any_size(x, rate0, rate1):
     It is inf if only the side opposite to x has a positive rate.
     """
     real = type(x)
+    # D is homogeneous: a sum of numbers next to the largest there are would overflow.
+    huge = max(abs(x), max(rate0, rate1)) > real(by_precision(x, _HUGE))
+    scale = real(0.0625) if huge else real(1.0)
+    x, rate0, rate1 = scale * x, scale * rate0, scale * rate1
     size = abs(x)
     twice_mean = real(2.0) * math.sqrt(rate0) * math.sqrt(rate1)
     larger = max(size, twice_mean)
     quotient = min(size, twice_mean) / larger if larger > real(0.0) else real(0.0)
-    return _divergence(x, rate0, rate1, larger * math.sqrt(real(1.0) + quotient * quotient))
+    root = larger * math.sqrt(real(1.0) + quotient * quotient)
+    return _divergence(x, rate0, rate1, root) / scale
 
 
 @scalar_function

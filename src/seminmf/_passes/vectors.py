@@ -79,6 +79,60 @@ def store(typing_context, array, offset, vector):
 
 
 @intrinsic
+def store_single(typing_context, array, offset, vector):
+    """Write a vector into a float32 array from `offset` on."""
+
+    def codegen(context, builder, signature, args):
+        value = args[2]
+        kind = ir.VectorType(ir.FloatType(), vector.lanes)
+        value = value if value.type == kind else builder.fptrunc(value, kind)
+        data = context.make_array(array)(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), kind.as_pointer())
+        builder.store(value, pointer, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), codegen
+
+
+@intrinsic
+def transpose_square(typing_context, array, offset, stride, out, out_offset, out_stride, scale):
+    """Write a square of as many rows as lanes, transposed, each lane times its lane of `scale`.
+
+    Row r of the square starts at offset + r stride, that of the transpose at
+    out_offset + r out_stride. By halves: each stage exchanges blocks between pairs of vectors.
+    """
+    vector = Vector(array.dtype)
+    n = vector.lanes
+
+    def codegen(context, builder, signature, args):
+        source, at, step, target, to, target_step, factor = args
+        rows = []
+        for r in range(n):
+            shift = builder.mul(step, ir.Constant(step.type, r))
+            pointer = _pointer(context, builder, array, source, builder.add(at, shift))
+            rows.append(builder.load(pointer, align=_alignment(array)))
+        size = 1
+        while size < n:
+            low = [lane if lane & size == 0 else n + lane - size for lane in range(n)]
+            high = [lane + size if lane & size == 0 else n + lane for lane in range(n)]
+            masks = [ir.Constant(ir.VectorType(ir.IntType(32), n), mask) for mask in (low, high)]
+            for r in range(n):
+                if r & size == 0:
+                    pair = rows[r], rows[r + size]
+                    rows[r], rows[r + size] = (builder.shuffle_vector(*pair, m) for m in masks)
+            size *= 2
+        for r in range(n):
+            shift = builder.mul(target_step, ir.Constant(step.type, r))
+            pointer = _pointer(context, builder, out, target, builder.add(to, shift))
+            product = builder.fmul(rows[r], factor, flags=_FLAGS)
+            builder.store(product, pointer, align=_alignment(out))
+        return context.get_dummy_value()
+
+    integer = types.intp
+    return types.void(array, integer, integer, out, integer, integer, vector), codegen
+
+
+@intrinsic
 def splat(typing_context, number):
     """Vector with the same number in every lane."""
     vector = Vector(number)
@@ -101,6 +155,46 @@ def multiply_add(typing_context, a, b, c):
         return builder.fadd(product, args[2], flags=_FLAGS)
 
     return a(a, b, c), codegen
+
+
+@intrinsic
+def add(typing_context, a, b):
+    """a + b, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fadd(*args, flags=_FLAGS)
+
+    return a(a, b), codegen
+
+
+@intrinsic
+def negative(typing_context, a):
+    """−a, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fneg(args[0])
+
+    return a(a), codegen
+
+
+@intrinsic
+def least(typing_context, a, b):
+    """The smaller of a and b, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return a(a, b), codegen
+
+
+@intrinsic
+def greatest(typing_context, a, b):
+    """The larger of a and b, lane by lane."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return a(a, b), codegen
 
 
 @intrinsic

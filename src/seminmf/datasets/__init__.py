@@ -1,5 +1,6 @@
-"""Small signed data sets that come with the package."""
+"""Small signed data sets: some come with the package, one is generated."""
 
-from seminmf.datasets._bundled import load_ionosphere
+from seminmf.datasets._bundled import load_ionosphere, load_segment, load_shuttle
+from seminmf.datasets._generated import make_waveform
 
-__all__ = ["load_ionosphere"]
+__all__ = ["load_ionosphere", "load_segment", "load_shuttle", "make_waveform"]

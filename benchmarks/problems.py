@@ -1,0 +1,127 @@
+"""Problems of different shape for the benchmarks, and how the algorithms get to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.preprocessing import scale as standardise
+
+from seminmf import sample_skellam_snmf
+from seminmf._inference import vb
+from seminmf._inference.problem import Prior, Problem
+from seminmf._inference.summary import power_of_two
+from seminmf._likelihoods import Integer, Real
+from seminmf._passes.pool import pool
+from seminmf._sources import DenseSource
+from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
+
+SEED = 0
+
+
+class Case(NamedTuple):
+    """A matrix (J, I) of float64, the number of components, and "real" or "integer"."""
+
+    name: str
+    X: NDArray[np.float64]
+    n_components: int
+    likelihood: str
+
+    @property
+    def title(self) -> str:
+        """Name and sizes."""
+        n_samples, n_features = self.X.shape
+        return f"{self.name}, {n_samples} × {n_features}, K = {self.n_components}"
+
+    def head(self, n_samples: int) -> Case:
+        """The same with the first samples only."""
+        return self._replace(X=self.X[:n_samples].copy())
+
+    def problem(self, scale: float = 1.0) -> AbstractContextManager[Problem]:
+        """The case in the unit that the estimators choose, so that objectives are theirs."""
+        integer = self.likelihood == "integer"
+        likelihood = Integer() if integer else Real(power_of_two(float(np.abs(self.X).max())))
+        return problem_of(self.X, self.n_components, likelihood, scale=scale)
+
+
+@contextmanager
+def problem_of(
+    X: NDArray,
+    n_components: int,
+    likelihood: Real | Integer,
+    *,
+    scale: float = 1.0,
+    n_jobs: int = 1,
+) -> Iterator[Problem]:
+    """A matrix as the algorithms see it, with the estimators' default priors."""
+    prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
+    weights = np.ones(len(X))
+    sizes = (len(X), n_components, X.shape[1])
+    with pool(n_jobs) as workers:
+        yield Problem(
+            DenseSource(X),
+            likelihood,
+            likelihood.unit / scale,
+            prior,
+            weights,
+            np.zeros(n_components, dtype=bool),
+            workers,
+            vb.prior_constant(prior, sizes, weights),
+        )
+
+
+# --- the problems: the paper's four come as they are, without scaling --------------------------
+
+
+def _ionosphere() -> Case:
+    return Case("ionosphere", load_ionosphere().data, 2, "real")
+
+
+def _waveform() -> Case:
+    return Case("waveform", make_waveform(random_state=SEED)[0], 3, "real")
+
+
+def _image() -> Case:
+    return Case("image", load_segment().data, 7, "real")
+
+
+def _shuttle() -> Case:
+    return Case("shuttle", load_shuttle().data, 7, "real")
+
+
+def _cancer() -> Case:
+    return Case("cancer", standardise(load_breast_cancer().data), 4, "real")
+
+
+def _digits() -> Case:
+    return Case("digits", standardise(load_digits().data, with_std=False), 10, "real")
+
+
+def _signed() -> Case:
+    """Signed components with 30 % of their entries, gamma activations, normal noise."""
+    random = np.random.default_rng(SEED)
+    components = random.normal(size=(10, 100)) * (random.random((10, 100)) < 0.3)
+    activations = random.gamma(1.0, 1.0, size=(3000, 10))
+    X = activations @ components + 0.5 * random.normal(size=(3000, 100))
+    return Case("signed", X, 10, "real")
+
+
+def _counts() -> Case:
+    X, _, _ = sample_skellam_snmf(2000, 40, 5, atom_shape=0.5, random_state=SEED)
+    return Case("counts", X, 5, "integer")
+
+
+PROBLEMS: dict[str, Callable[[], Case]] = {
+    "ionosphere": _ionosphere,
+    "waveform": _waveform,
+    "image": _image,
+    "shuttle": _shuttle,
+    "cancer": _cancer,
+    "digits": _digits,
+    "signed": _signed,
+    "counts": _counts,
+}

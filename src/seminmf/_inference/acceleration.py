@@ -1,0 +1,181 @@
+"""Extrapolation of a slow algorithm: SQUAREM and parabolic EM.
+
+A plain algorithm goes x₀ → x₁ → x₂. Both methods lay a parabola through the logarithms,
+
+    ln x(t) = ln x₀ + 2 t r + t² v,    r = ln x₁ − ln x₀,    v = (ln x₂ − ln x₁) − r,
+
+which is at x₂ for t = 1, and go on from further out, if that is no worse than x₁. They differ in
+how they choose t. The objective out there comes from the same pass as the step from there: what is
+refused costs one pass, and the objective never falls. A point is a NamedTuple of arrays of numbers
+≥ 0, whatever they mean.
+
+References
+----------
+R. Varadhan and C. Roland, "Simple and globally convergent methods for accelerating the convergence
+of any EM algorithm", 2008: scheme S3.
+A. Berlinet and C. Roland, "Acceleration of the EM algorithm: P-EM versus epsilon algorithm", 2012.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .loop import Algorithm
+
+METHODS = ("squarem", "parabolic", None)
+
+# SQUAREM's bound on t. Most steps at the bound fail, but one that succeeds gains more than several
+# failures cost: so it grows fast and shrinks slowly.
+_GROWTH = 4.0
+_SHRINKAGE = 1.25
+_LONGEST = 1e6
+# How s of parabolic EM rises and falls, and where it ends.
+_UP, _DOWN, _FARTHEST = 3.0, 10.0, 48.0
+# A step multiplies no number by more than e^5, nor divides: what is 0 stays 0 for ever, and
+# nothing should get near it by one bold step.
+_MOST_CHANGE = 5.0
+
+
+class Accelerable(Algorithm, Protocol):
+    """An algorithm whose state is the point itself, and that can be accelerated."""
+
+    def project(self, problem: Any, point: Any) -> Any:
+        """The point, brought back to where the constraints hold."""
+        ...
+
+    def multiplicity(self, problem: Any) -> Any:
+        """How often each number of a point counts: arrays that broadcast to the point's."""
+        ...
+
+
+class State(NamedTuple):
+    """A point, and how far to go from it: SQUAREM's bound on t, or parabolic EM's s."""
+
+    point: Any
+    reach: float
+
+
+@dataclass(frozen=True)
+class Accelerated:
+    """An algorithm whose step is a cycle of an acceleration; `reach` is the first one."""
+
+    algorithm: Accelerable
+    cycle: Callable[[Accelerable, Any, State], tuple[State, Any]]
+    reach: float
+
+    def start(self, problem: Any, point: Any) -> State:
+        """State to begin with at `point`."""
+        return State(point, self.reach)
+
+    def step(self, problem: Any, state: State) -> tuple[State, Any]:
+        """One cycle, and an info that has the objective at `state`."""
+        return self.cycle(self.algorithm, problem, state)
+
+    def evaluate(self, problem: Any, state: State) -> float:
+        """Objective at `state`."""
+        return self.algorithm.evaluate(problem, state.point)
+
+    def point(self, state: State) -> Any:
+        """Where `state` is."""
+        return state.point
+
+
+def accelerate(algorithm: Accelerable, method: str | None) -> Algorithm:
+    """The algorithm with one of the `METHODS` on top; None leaves it as it is."""
+    if method is None:
+        return algorithm
+    cycle, reach = {"squarem": (squarem, 1.0), "parabolic": (parabolic, 0.0)}[method]
+    return Accelerated(algorithm, cycle, reach)
+
+
+def squarem(algorithm: Accelerable, problem: Any, state: State) -> tuple[State, Any]:
+    """One cycle of SQUAREM: t = |r| / |v|, at least 1 and at most the bound."""
+    path, here, there = Parabola.from_steps(algorithm, problem, state.point)
+    bound = state.reach
+    t = min(max(path.step_length(algorithm.multiplicity(problem)), 1.0), bound)
+    image, objective = path.try_out(algorithm, problem, t)
+    if not reaches(objective, there.objective):
+        return State(path.end, max(bound / _SHRINKAGE, 1.0)), here
+    return State(image, min(_GROWTH * bound, _LONGEST) if t == bound else bound), here
+
+
+def parabolic(algorithm: Accelerable, problem: Any, state: State) -> tuple[State, Any]:
+    """One cycle of parabolic EM: t = 1 + 0.1 · 1.5^s, with a shorter one if that fails.
+
+    The search for the best s goes on from cycle to cycle: what was good is tried further out in the
+    next one. A search within the cycle costs passes, and gains less than as many cycles.
+    """
+    path, here, there = Parabola.from_steps(algorithm, problem, state.point)
+    s, shorter = state.reach, max(state.reach - _DOWN, 0.0)
+    image, objective = path.try_out(algorithm, problem, 1 + 0.1 * 1.5**s)
+    if reaches(objective, there.objective):
+        return State(image, min(s + _UP, _FARTHEST)), here
+    if shorter < s:
+        image, objective = path.try_out(algorithm, problem, 1 + 0.1 * 1.5**shorter)
+        if reaches(objective, there.objective):
+            return State(image, shorter), here
+    return State(path.end, shorter), here
+
+
+def reaches(objective: float, goal: float) -> bool:
+    """Whether an objective is a number, and not below the goal."""
+    return math.isfinite(objective) and objective >= goal
+
+
+class Parabola(NamedTuple):
+    """x₂, and r and v for each of its arrays; both are 0 for numbers that are 0 in any point."""
+
+    end: Any
+    r: list[NDArray]
+    v: list[NDArray]
+
+    @classmethod
+    def from_steps(cls, algorithm: Accelerable, problem: Any, x0: Any) -> tuple[Parabola, Any, Any]:
+        """The parabola of two steps from x₀, with their infos, of x₀ and of x₁."""
+        x1, here = algorithm.step(problem, x0)
+        x2, there = algorithm.step(problem, x1)
+        r, v = [], []
+        for arrays in zip(x0, x1, x2, strict=True):
+            positive = np.logical_and.reduce([array > 0 for array in arrays])
+            # In float64: a long step multiplies v, a difference of differences, by t².
+            logs = [np.log(np.where(positive, array, 1), dtype=np.float64) for array in arrays]
+            r.append(logs[1] - logs[0])
+            v.append(logs[2] - logs[1] - r[-1])
+        return cls(x2, r, v), here, there
+
+    def step_length(self, multiplicity: Any) -> float:
+        """|r| / |v|, where each number counts in proportion to its size in x₂.
+
+        What a count tells about the logarithm of its mean is proportional to that mean. In a plain
+        sum of squares the many numbers that are on their way to 0 would decide.
+        """
+        r2 = v2 = 0.0
+        for times, end, r, v in zip(multiplicity, *self, strict=True):
+            weight = times * end.astype(np.float64)
+            mean = weight.sum() / np.broadcast_to(times, end.shape).sum()
+            weight /= max(mean, np.finfo(np.float64).tiny)
+            r2 += float(np.sum(weight * r * r))
+            v2 += float(np.sum(weight * v * v))
+        return math.sqrt(r2 / v2) if v2 > 0 else math.inf
+
+    def try_out(self, algorithm: Accelerable, problem: Any, t: float) -> tuple[Any, float]:
+        """One step from the point at t: where it leads, and the objective at the point."""
+        point = self.end if t == 1 else algorithm.project(problem, self.at(t))
+        image, info = algorithm.step(problem, point)
+        return image, info.objective
+
+    def at(self, t: float) -> Any:
+        """Point at t, as a multiple of x₂: what did not move stays as it is, to the last bit."""
+        arrays = []
+        for end, r, v in zip(*self, strict=True):
+            change = 2 * (t - 1) * r + (t * t - 1) * v
+            factor = np.exp(np.clip(change, -_MOST_CHANGE, _MOST_CHANGE))
+            with np.errstate(over="ignore"):
+                arrays.append((end * factor).astype(end.dtype))
+        return self.end._make(arrays)
