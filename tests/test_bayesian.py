@@ -65,6 +65,18 @@ def fitted(request):
     return model(request.param, tol=1e-6).fit(X), X
 
 
+@pytest.mark.parametrize("prior", [1.0, 0.5])
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_start_from_the_mode(likelihood, prior):
+    """A far better start than a random one, and an end that is as good."""
+    X = with_gaps(data_for(likelihood))
+    options = {"tol": 1e-5, "activation_shape_prior": prior}
+    random, mode = (model(likelihood, init=init, **options).fit(X) for init in ("random", "map"))
+    assert mode.lower_bounds_[0] > random.lower_bounds_[0]
+    assert mode.converged_
+    assert mode.lower_bound_ > random.lower_bound_ - 0.02 * abs(random.lower_bound_)
+
+
 # --- The bound ---
 
 

@@ -154,7 +154,7 @@ def test_choices(estimator, name, value):
 
 def test_solver():
     sentence = assert_refuses("^solver must be one of ", SkellamSNMF(solver="cd").fit, data())
-    assert "'em'" in sentence and "found 'cd'" in sentence
+    assert "'em'" in sentence and "'newton'" in sentence and "found 'cd'" in sentence
 
 
 @pytest.mark.parametrize("value", ["fast", True, "None"])

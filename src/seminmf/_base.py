@@ -53,13 +53,15 @@ class Best(NamedTuple, Generic[S]):
 class BaseSkellamSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the Skellam estimators; not for direct use."""
 
+    _starts: tuple[str, ...] = STARTS
+
     # --- the frame of a fit -----------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         check.check_count("n_components", self.n_components)
         check.check_choice("likelihood", self.likelihood, ("real", "integer"))
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
-        check.check_choice("init", self.init, STARTS)
+        check.check_choice("init", self.init, self._starts)
         check.check_count("n_init", self.n_init)
         check.check_count("max_iter", self.max_iter, least=0)
         check.check_tolerance(self.tol)

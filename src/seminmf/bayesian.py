@@ -16,13 +16,17 @@ from ._base import BaseSkellamSNMF, Data, dispersion, like
 from ._inference import activations as rows
 from ._inference import em, loop, vb
 from ._inference.acceleration import accelerate
+from ._inference.choice import choose_algorithm
 from ._inference.problem import Prior, Problem
+from ._inference.start import METHODS as STARTS
 from ._inference.start import start
 from ._inference.summary import Summary
 from ._penalties import Posterior
 from ._random import draw_dirichlet
 from .special import exp_digamma
 
+# How far the point is fitted that the posterior starts from, with init="map".
+_MODE_TOLERANCE = 1e-4
 # The preliminary fit that finds the noise level.
 _GENEROUS = 10
 _PRELIMINARY_ITERATIONS = 200
@@ -66,8 +70,9 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         How VBEM is extrapolated. An iteration is then a cycle of three or four passes over the
         data, of which two are the paper's iterations; the bound never falls. With None an
         iteration is the paper's.
-    init : {"random", "kmeans", "svd", "prior"}, default="random"
-        Start values, where `fit` is not given any.
+    init : {"random", "kmeans", "svd", "prior", "map"}, default="random"
+        Start values, where `fit` is not given any. "map" is the maximum a posteriori, found by
+        Newton's method from a random start.
     n_init : int, default=1
         Number of starts, of which the one with the best bound is kept.
     max_iter : int, default=3000
@@ -138,6 +143,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
     >>> bool((lower < model.activations_).all() and (model.activations_ < upper).all())
     True
     """
+
+    _starts = (*STARTS, "map")
 
     def __init__(
         self,
@@ -310,7 +317,11 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         if self.init == "prior" and not _equal_components(problem):
             state = vb.prior_state(problem)
         else:
-            state = vb.state_from(problem, start(problem, summary, self.init, random))
+            method = "random" if self.init == "map" else self.init
+            point = start(problem, summary, method, random)
+            if self.init == "map" and not interrupted:
+                point, interrupted = self._find_mode(problem, point)
+            state = vb.state_from(problem, point)
         activation_shape, atom_shape = given
         dtype = problem.source.dtype
         if activation_shape is not None:
@@ -324,6 +335,13 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         if interrupted:
             return result._replace(reason="interrupted")
         return self._finish(problem, summary, result) if result.converged else result
+
+    def _find_mode(self, problem: Problem, point: em.State) -> tuple[em.State, bool]:
+        """The maximum a posteriori near a point, and whether Ctrl-C ended the search for it."""
+        name, algorithm = choose_algorithm("newton", self.acceleration, problem)
+        point = em.above_floor(problem, point)
+        result = self._iterate(algorithm, problem, point, name, self.max_iter, _MODE_TOLERANCE)
+        return result.state, result.interrupted
 
     @staticmethod
     def _finish(

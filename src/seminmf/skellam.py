@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validation as check
 from ._base import BaseSkellamSNMF, Data, dispersion
 from ._inference import activations as rows
-from ._inference import em, loop, newton
-from ._inference.acceleration import accelerate
+from ._inference import em, loop
+from ._inference.choice import choose_algorithm
 from ._inference.problem import Problem
 from ._inference.start import start
 from ._inference.summary import Summary
@@ -208,11 +208,6 @@ class SkellamSNMF(BaseSkellamSNMF):
         super()._check_parameters()
         check.check_choice("solver", self.solver, SOLVERS)
 
-    def _choose_algorithm(self, problem: Problem) -> tuple[str, loop.Algorithm]:
-        if self.solver == "newton" and newton.suits(problem):
-            return "Newton", newton
-        return "EM", accelerate(em, self.acceleration)
-
     def _run(
         self,
         problem: Problem,
@@ -231,7 +226,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         if activations is not None:
             state = state._replace(activations=(activations / self._unit).astype(dtype))
         state = em.above_floor(problem, state)
-        name, algorithm = self._choose_algorithm(problem)
+        name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
         result = self._iterate(algorithm, problem, state, name, self.max_iter, self.tol)
         return self._finish(problem, summary, result) if result.converged else result
 

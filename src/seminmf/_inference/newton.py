@@ -140,6 +140,12 @@ def start(problem: Problem, point: em.State) -> State:
     )
 
 
+def after_warm_up(problem: Problem, point: em.State) -> State:
+    """State that starts with Newton steps at once; from there on a state knows its objective."""
+    objective = em.evaluate(problem, point)
+    return start(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
+
+
 def point(state: State) -> em.State:
     """Activations and atoms of a state."""
     return em.State(state.activations, state.atoms)
@@ -155,8 +161,7 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     if state.age < _WARM_UP:
         return _warm_up(problem, state)
     if state.age == _WARM_UP:
-        # From here on the state knows its objective.
-        state = state._replace(objective=evaluate(problem, state), age=state.age + 1)
+        state = after_warm_up(problem, point(state))
     info = Info(state.objective)
     target = _target(problem, state)
     proposal = _propose(problem, state, target)

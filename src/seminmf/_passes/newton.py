@@ -209,6 +209,7 @@ def _newton_rows(
                     for k in range(n_components):
                         for l in range(width):
                             move[k, l] = 0
+                            slope[k, l] = 0
                 search(
                     likelihood,
                     kind,
@@ -276,7 +277,7 @@ class Sweep(NamedTuple):
         By how much the last step lowered each value.
     features_before, features : (I,) arrays, float64
         Minus the log-likelihood of each feature, with the samples' weights, at the activations
-        given and at those returned.
+        given and at those returned; without meaning if samples have their own units.
     slopes : (2, K, I) array, float64
         Σ_j λ (1 − U_s): gradient of minus the log-likelihood in the atoms.
     grams : (3, K (K + 1) / 2, I) array, float64

@@ -1,0 +1,240 @@
+"""The Newton solver: what its sweeps return, and what it promises beyond the conformance tests."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from seminmf import SkellamSNMF
+from seminmf._inference import em, loop, newton
+from seminmf._inference.problem import Prior, Problem
+from seminmf._inference.start import start
+from seminmf._inference.summary import summarise_rows
+from seminmf._likelihoods import Integer, Real
+from seminmf._passes.features import move_features
+from seminmf._passes.newton import NO_STEP, ONE_STEP, PRECISE, sweep
+from seminmf._passes.pool import Pool
+from seminmf._penalties import Maximum
+from seminmf._sources import Columns, DenseSource
+
+LIKELIHOODS = {"real": Real(1.0), "integer": Integer()}
+
+
+def make_problem(likelihood="real", n_samples=70, n_features=9, n_components=3, n_threads=1):
+    rng = np.random.default_rng(0)
+    components = rng.normal(size=(n_components, n_features))
+    X = rng.gamma(1.0, 10.0, (n_samples, n_components)) @ components
+    X += rng.normal(size=X.shape)
+    X = X.round() if likelihood == "integer" else X
+    X[rng.random(X.shape) < 0.1] = np.nan
+    prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
+    weights = rng.uniform(0.5, 2.0, n_samples)
+    frozen = np.zeros(n_components, dtype=bool)
+    return Problem(
+        DenseSource(X), LIKELIHOODS[likelihood], 1.0, prior, weights, frozen, Pool(n_threads)
+    )
+
+
+def make_point(problem, n_iter=5):
+    X = problem.source.rows(0, problem.source.shape[0])
+    point = start(problem, summarise_rows(X), "random", np.random.RandomState(0))
+    for _ in range(n_iter):
+        point, _ = em.step(problem, point)
+    return point
+
+
+def run_sweep(problem, point, effort, threshold=0.0, gains=None, source=None):
+    shape, rate, _ = problem.prior
+    n_samples = len(point.activations)
+    return sweep(
+        problem.source if source is None else source,
+        problem.likelihood,
+        Maximum(problem.mass),
+        effort,
+        point.activations.copy(),
+        point.atoms,
+        shape,
+        rate,
+        problem.sample_weight,
+        gains=np.full(n_samples, np.inf) if gains is None else gains,
+        threshold=threshold,
+        pool=problem.pool,
+        collect=True,
+    )
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_collected_slopes_are_the_gradient(likelihood):
+    """Of minus the log-likelihood in unnormalised atoms, against differences of the E-step's."""
+    problem = make_problem(likelihood)
+    point = make_point(problem)
+    found = run_sweep(problem, point, NO_STEP)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        direction = rng.normal(size=point.atoms.shape) * point.atoms
+        values = [
+            problem.expectations(point.activations, point.atoms + step * direction).data_term
+            for step in (-1e-5, 1e-5)
+        ]
+        expected = -(values[1] - values[0]) / 2e-5
+        assert np.sum(found.slopes * direction) == pytest.approx(expected, rel=1e-4, abs=1e-3)
+
+
+def test_collected_grams_are_the_hessian():
+    """d²D along a direction of the atoms, for real data, against second differences."""
+    problem = make_problem("real")
+    point = make_point(problem)
+    grams = run_sweep(problem, point, NO_STEP).grams
+    n_components, n_features = point.atoms.shape[1:]
+    rows, columns = np.tril_indices(n_components)
+    hessian = np.zeros((n_features, 2, n_components, 2, n_components))
+    for t, (s, u) in enumerate(((0, 0), (0, 1), (1, 1))):
+        for a, b in ((rows, columns), (columns, rows)):
+            hessian[:, s, a, u, b] = grams[t].T
+            hessian[:, u, a, s, b] = grams[t].T
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        direction = rng.normal(size=point.atoms.shape) * point.atoms
+        found = np.einsum("isktl,ski,tli->", hessian, direction, direction)
+        values = [
+            problem.expectations(point.activations, point.atoms + step * direction).data_term
+            for step in (-1e-3, 0.0, 1e-3)
+        ]
+        expected = -(values[0] - 2 * values[1] + values[2]) / 1e-6
+        assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_sweep_values_are_those_of_the_estep(likelihood):
+    problem = make_problem(likelihood)
+    point = make_point(problem)
+    for effort in (NO_STEP, ONE_STEP, PRECISE):
+        found = run_sweep(problem, point, effort)
+        here = em.State(found.activations, point.atoms)
+        expected = em.evaluate(problem, here)
+        assert -found.values @ problem.sample_weight == pytest.approx(expected, rel=1e-12)
+        if effort.own_units:
+            continue  # features have no common unit then
+        data_term = problem.expectations(*here).data_term
+        assert -found.features.sum() == pytest.approx(data_term, rel=1e-12)
+        before = problem.expectations(*point).data_term
+        assert -found.features_before.sum() == pytest.approx(before, rel=1e-12)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_a_step_lowers_every_sample(likelihood):
+    problem = make_problem(likelihood)
+    point = make_point(problem)
+    before = run_sweep(problem, point, NO_STEP).values
+    once = run_sweep(problem, point, ONE_STEP)
+    assert (once.values <= before).all() and (once.values < before).mean() > 0.9
+    assert_allclose(once.gains, before - once.values, atol=1e-12 * np.abs(before).max())
+    assert (run_sweep(problem, point, PRECISE).values <= once.values + 1e-12).all()
+
+
+def test_samples_with_nothing_to_gain_are_left_alone():
+    problem = make_problem()
+    point = make_point(problem)
+    gains = np.ones(len(point.activations))
+    gains[:32] = 1e-9
+    found = run_sweep(problem, point, ONE_STEP, threshold=1e-6, gains=gains)
+    assert_array_equal(found.activations[:32], point.activations[:32])
+    assert (found.activations[32:] != point.activations[32:]).any(axis=1).all()
+    # They come back after a few sweeps.
+    assert_allclose(gains[:32], 4e-9)
+
+
+def test_moves_solve_the_quadratic_problem():
+    """Where bounds and the shortening of long steps do not bite."""
+    rng = np.random.default_rng(2)
+    n_components, n_features = 2, 5
+    roots = rng.normal(size=(n_features, 40, n_components))
+    u = rng.uniform(0.5, 2.0, (2, n_features, 40))
+    design = np.concatenate([u[0][..., None] * roots, -u[1][..., None] * roots], axis=2)
+    hessians = 1e6 * np.einsum("ijk,ijl->ikl", design, design)
+    rows, columns = np.tril_indices(n_components)
+    grams = np.stack(
+        [
+            hessians[:, rows, columns].T,
+            hessians[:, n_components + rows, columns].T,
+            hessians[:, n_components + rows, n_components + columns].T,
+        ]
+    )
+    slopes = rng.normal(size=(2, n_components, n_features))
+    atoms = np.full((2, n_components, n_features), 0.1)
+    frozen = np.zeros(n_components, dtype=bool)
+    moves = move_features(slopes, grams, atoms, np.zeros((1, 1, 1)), frozen)
+    flat = slopes.reshape(2 * n_components, n_features).T
+    exact = np.linalg.solve(hessians, -flat[..., None])[..., 0]
+    found = moves.reshape(2 * n_components, n_features).T
+    model = 0.5 * np.einsum("ik,ikl,il->i", found, hessians, found) + np.sum(flat * found, axis=1)
+    best = 0.5 * np.einsum("ik,ik->i", flat, exact)
+    assert_allclose(model, best, rtol=0.05)
+    kept = move_features(slopes, grams, atoms, np.zeros((1, 1, 1)), np.array([False, True]))
+    assert np.abs(kept[:, 1]).max() < 1e-200
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_groups_of_features_change_little(monkeypatch, likelihood):
+    """Hessians that do not fit in memory at once: the same steps but for rounding."""
+    problem = make_problem(likelihood, n_features=40)
+    point = make_point(problem)
+    state = newton.after_warm_up(problem, point)
+    whole, _ = newton.step(problem, state)
+    monkeypatch.setattr(newton, "_HESSIANS", 1)
+    grouped, _ = newton.step(problem, state)
+    assert_allclose(grouped.activations, whole.activations, rtol=1e-9)
+    assert_allclose(grouped.moves, whole.moves, rtol=1e-3, atol=1e-6)
+    result = loop.run(newton, problem, point, max_iter=60, tol=0, progress=_Silent())
+    assert np.min(np.diff(result.objectives)) >= 0
+
+
+class _Silent:
+    def update(self, objective):
+        pass
+
+
+def test_columns_of_a_source():
+    X = np.arange(12.0).reshape(3, 4)
+    columns = Columns(DenseSource(X), 1, 3)
+    assert columns.shape == (3, 2)
+    assert_array_equal(columns.rows(1, 3), X[1:3, 1:3])
+    assert columns.rows(0, 3).flags.c_contiguous
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 2), (40, 3, 7), (17, 1, 2), (1, 30, 1), (33, 16, 20)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_sizes(sizes, dtype):
+    """Fewer samples than lanes, more components than features, single rows and columns."""
+    n_samples, n_features, n_components = sizes
+    X = np.random.default_rng(0).normal(size=(n_samples, n_features)).astype(dtype)
+    model = SkellamSNMF(n_components, random_state=0, max_iter=5000).fit(X)
+    assert model.converged_
+    assert np.isfinite(model.objectives_).all()
+    assert np.min(np.diff(model.objectives_)) >= 0
+    assert np.isfinite(model.activations_).all() and np.isfinite(model.atoms_).all()
+
+
+def test_threads_change_no_bit():
+    X = np.random.default_rng(0).normal(size=(3000, 60)) + 1
+    one, two = (
+        SkellamSNMF(5, random_state=0, max_iter=25, tol=0, n_jobs=n_jobs) for n_jobs in (1, 2)
+    )
+    with pytest.warns(UserWarning):
+        one.fit(X), two.fit(X)
+    assert_array_equal(one.atoms_, two.atoms_)
+    assert_array_equal(one.activations_, two.activations_)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_newton_ends_no_worse_than_em(likelihood):
+    """From the same start, with patience, on an easy problem."""
+    problem = make_problem(likelihood)
+    X = problem.source.rows(0, 70)
+    fits = [
+        SkellamSNMF(
+            3, likelihood=likelihood, solver=solver, tol=1e-7, max_iter=20_000, random_state=0
+        ).fit(X)
+        for solver in ("newton", "em")
+    ]
+    assert fits[0].objective_ >= fits[1].objective_ - 1e-4 * abs(fits[1].objective_)
+    assert fits[0].n_iter_ < fits[1].n_iter_
