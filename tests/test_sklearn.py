@@ -18,7 +18,7 @@ ESTIMATORS = [SkellamSNMF, BayesianSkellamSNMF]
 
 # None is expected to fail. One that cannot apply would go to `expected_failed_checks`.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([SkellamSNMF(max_iter=12), BayesianSkellamSNMF(max_iter=12)])
+@parametrize_with_checks([SkellamSNMF(max_iter=20), BayesianSkellamSNMF(max_iter=20)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -18,7 +18,7 @@ from scipy.special import xlogy
 
 from .._passes.features import move_features
 from .._passes.lanes import TOWARDS_BARRIER
-from .._passes.newton import NO_STEP, ONE_STEP, Sweep, sweep
+from .._passes.newton import NO_STEP, ONE_STEP, Effort, Sweep, sweep
 from .._penalties import Maximum
 from .._sources import Columns
 from . import em
@@ -152,8 +152,8 @@ def point(state: State) -> em.State:
 
 
 def evaluate(problem: Problem, state: State) -> float:
-    """Objective at a state."""
-    return em.evaluate(problem, point(state))
+    """Objective at a state; after the warm-up it is known."""
+    return state.objective if state.age > _WARM_UP else em.evaluate(problem, point(state))
 
 
 def step(problem: Problem, state: State) -> tuple[State, Info]:
@@ -178,7 +178,7 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
         found.activations,
         proposal.atoms,
         objective,
-        _moves(problem, found, terms, found.activations, atoms),
+        _moves(problem, found, terms, atoms),
         found.features + terms.by_feature(atoms),
         np.minimum(2 * state.trust, 1),
         target,
@@ -239,21 +239,39 @@ def _extrapolate(problem: Problem, target: em.State, state: State) -> em.State:
 
 def _sweep(problem: Problem, proposal: em.State, state: State) -> Sweep:
     """Newton steps on all activations but those that had next to nothing to gain."""
+    threshold = _NEGLIGIBLE * state.gain / len(state.gains)
+    collect = _features_at_once(problem) == problem.source.shape[1]
+    return _run_sweep(problem, proposal, ONE_STEP, state.gains.copy(), threshold, collect)
+
+
+def _look(problem: Problem, point: em.State) -> Sweep:
+    """What the atoms need at a point, without a step on the activations."""
+    return _run_sweep(problem, point, NO_STEP, np.zeros(len(point.activations)), 0.0, True)
+
+
+def _run_sweep(
+    problem: Problem,
+    point: em.State,
+    effort: Effort,
+    gains: NDArray,
+    threshold: float,
+    collect: bool,
+) -> Sweep:
     shape, rate, _ = problem.prior
     return sweep(
         problem.source,
         problem.likelihood,
         Maximum(problem.mass),
-        ONE_STEP,
-        np.array(proposal.activations, order="C"),
-        proposal.atoms,
+        effort,
+        np.array(point.activations, order="C"),
+        point.atoms,
         shape,
         rate,
         problem.sample_weight,
-        gains=state.gains.copy(),
-        threshold=_NEGLIGIBLE * state.gain / len(state.gains),
+        gains=gains,
+        threshold=threshold,
         pool=problem.pool,
-        collect=_features_at_once(problem) == problem.source.shape[1],
+        collect=collect,
     )
 
 
@@ -271,9 +289,7 @@ def _objective(problem: Problem, atoms: NDArray, found: Sweep) -> float:
     return em.objective(problem, state, 0.0, value + em.unit_term(problem))
 
 
-def _moves(
-    problem: Problem, found: Sweep, terms: _Terms, activations: NDArray, atoms: NDArray
-) -> NDArray:
+def _moves(problem: Problem, found: Sweep, terms: _Terms, atoms: NDArray) -> NDArray:
     """Newton step on the atoms (2, K, I), by groups of features if all at once are too many."""
     n_features, at_once = atoms.shape[2], _features_at_once(problem)
     moves = np.empty(atoms.shape)
@@ -283,31 +299,13 @@ def _moves(
         collected = found
         if at_once < n_features:
             source = Columns(problem.source, part.start, part.stop)
-            collected = _look(problem._replace(source=source), activations, group)
+            activations = found.activations
+            point = em.State(activations, group.astype(activations.dtype))
+            collected = _look(problem._replace(source=source), point)
         slopes = collected.slopes + terms.price[:, None]
         excess = np.broadcast_to(terms.excess, atoms.shape)[:, :, part]
         moves[:, :, part] = move_features(slopes, collected.grams, group, excess, problem.frozen)
     return moves
-
-
-def _look(problem: Problem, activations: NDArray, atoms: NDArray) -> Sweep:
-    """What the atoms need at a point, without a step on the activations."""
-    shape, rate, _ = problem.prior
-    return sweep(
-        problem.source,
-        problem.likelihood,
-        Maximum(problem.mass),
-        NO_STEP,
-        activations.copy(),
-        atoms.astype(activations.dtype),
-        shape,
-        rate,
-        problem.sample_weight,
-        gains=np.zeros(len(activations)),
-        threshold=0.0,
-        pool=problem.pool,
-        collect=True,
-    )
 
 
 def _terms(problem: Problem, activations: NDArray, atoms: NDArray) -> _Terms:

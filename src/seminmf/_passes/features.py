@@ -11,7 +11,7 @@ from .newton import ONE_STEP
 from .quadratic import bounded_quadratic
 from .vectors import aligned, lanes
 
-# The Hessian comes in single precision.
+# Of float32 data the Hessian is known to about this only.
 _RIDGE = 1.0 + 1e-5
 _NOTHING = 1e-300
 # Curvature that keeps an atom where it is.

@@ -32,7 +32,6 @@ from .vectors import (
     negative,
     splat,
     store,
-    store_single,
     total,
     transpose_square,
 )
@@ -53,7 +52,7 @@ _RIDGE = (1e-6, 1e-12)
 _NOTHING = (1e-37, 1e-300)
 # What the line search takes for rounding, against the value of a row.
 _ROUNDING = (1e-7, 1e-15)
-# The Hessian of the atoms is collected in single precision, whose range it must not leave.
+# What is collected for the atoms must not leave the range of float32, where data are of that type.
 _LARGEST_U = np.float32(1e6)
 _LARGEST_Q = np.float32(1e12)
 
@@ -329,12 +328,12 @@ def _keep(chunk, first, count, offset, u_block, s_block):
             u1 = greatest(least(load(rates, at1), most_u), least_u)
             q = least(load(curvatures, at0), most_q)
             to = (first + i) * block + offset + half
-            store_single(u_block, to, add(ones, negative(u0)))
-            store_single(u_block, to + below, add(ones, negative(u1)))
+            store(u_block, to, add(ones, negative(u0)))
+            store(u_block, to + below, add(ones, negative(u1)))
             w0, w1 = multiply_add(u0, q, zero), multiply_add(u1, q, zero)
-            store_single(s_block, to, multiply_add(w0, u0, zero))
-            store_single(s_block, to + below, negative(multiply_add(w0, u1, zero)))
-            store_single(s_block, to + 2 * below, multiply_add(w1, u1, zero))
+            store(s_block, to, multiply_add(w0, u0, zero))
+            store(s_block, to + below, negative(multiply_add(w0, u1, zero)))
+            store(s_block, to + 2 * below, multiply_add(w1, u1, zero))
 
 
 @part

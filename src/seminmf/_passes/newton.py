@@ -23,7 +23,7 @@ from .vectors import aligned
 
 # Cells of a block of samples, and of a chunk of features, that stay in the cache; and numbers of
 # the rows of a design.
-_BLOCK = 40_000
+_BLOCK = 20_000
 _CHUNK = 512
 _DESIGN = 1_280
 # Rows and columns of a product that are computed at a time.
@@ -406,7 +406,7 @@ def _lane_room(n_features: int, n_components: int, dtype: np.dtype) -> tuple:
 def _block_room(
     n_features: int, n_components: int, n_samples: int, dtype: np.dtype, collect: bool
 ) -> tuple:
-    """Room for a block of at most `n_samples` samples, in single precision for what atoms need.
+    """Room for what the atoms need from a block of at most `n_samples` samples.
 
     Without `collect` there is none, and blocks have the same size.
     """
@@ -414,9 +414,9 @@ def _block_room(
     block = min(max(1, _BLOCK // (n_features * width)), -(-n_samples // width)) * width
     columns = block if collect else 0
     n_pairs = n_components * (n_components + 1) // 2
-    single = [
-        np.zeros((1, n_rows, columns), dtype=np.float32)
+    weighted, pairs, slopes, grams = (
+        np.zeros((1, n_rows, columns), dtype=dtype)
         for n_rows in (n_components, n_pairs, 2 * n_features, 3 * n_features)
-    ]
+    )
     values = np.zeros((n_components, columns), dtype=dtype)
-    return values, np.zeros(block, dtype=dtype), (single[0], single[1]), single[2], single[3]
+    return values, np.zeros(block, dtype=dtype), (weighted, pairs), slopes, grams

@@ -79,22 +79,6 @@ def store(typing_context, array, offset, vector):
 
 
 @intrinsic
-def store_single(typing_context, array, offset, vector):
-    """Write a vector into a float32 array from `offset` on."""
-
-    def codegen(context, builder, signature, args):
-        value = args[2]
-        kind = ir.VectorType(ir.FloatType(), vector.lanes)
-        value = value if value.type == kind else builder.fptrunc(value, kind)
-        data = context.make_array(array)(context, builder, args[0]).data
-        pointer = builder.bitcast(builder.gep(data, [args[1]]), kind.as_pointer())
-        builder.store(value, pointer, align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, vector), codegen
-
-
-@intrinsic
 def transpose_square(typing_context, array, offset, stride, out, out_offset, out_stride, scale):
     """Write a square of as many rows as lanes, transposed, each lane times its lane of `scale`.
 
