@@ -138,7 +138,7 @@ def record(X: NDArray, n_components: int, limit: float) -> dict[str, NDArray]:
     return curves
 
 
-def draw_solvers(limit: float = 12.0) -> Figure:
+def draw_solvers(limit: float = 6.0) -> Figure:
     """Distance from the best objective over time, on the paper's four data sets."""
     from matplotlib.figure import Figure
 
