@@ -131,7 +131,9 @@ def record(X: NDArray, n_components: int, limit: float) -> dict[str, NDArray]:
     with model._problem(X, prior, 1.0) as problem:
         point = start(problem, summary, "random", RandomState(0))
         for name, solver in solvers.items():
-            loop.run(solver, problem, point, max_iter=2, tol=0, progress=Recorder(limit))
+            loop.run(
+                solver, problem, point, max_iter=15, tol=0, progress=Recorder(limit)
+            )  # compiles
             recorder = Recorder(limit)
             loop.run(solver, problem, point, max_iter=10**6, tol=1e-7, progress=recorder)
             curves[name] = np.array(recorder.points).T
