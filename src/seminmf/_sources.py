@@ -63,14 +63,16 @@ class Columns:
         return np.ascontiguousarray(self.source.rows(start, stop)[:, self.columns])
 
 
-def row_ranges(source: Source, n_components: int = 1) -> list[tuple[int, int]]:
-    """Consecutive ranges of samples, one for each task of a pass.
+def row_ranges(
+    source: Source, n_components: int = 1, most: int = _MOST_TASKS
+) -> list[tuple[int, int]]:
+    """Consecutive ranges of samples, one for each of at most `most` tasks of a pass.
 
     They depend on the sizes alone, and so do the sums over them: the number of threads does not
     change a bit of the result.
     """
     n_samples, n_features = source.shape
     work = n_samples * n_features * n_components
-    n_tasks = min(max(1, work // _TASK), _MOST_TASKS, n_samples)
+    n_tasks = min(max(1, work // _TASK), most, n_samples)
     edges = np.linspace(0, n_samples, n_tasks + 1).astype(int)
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))

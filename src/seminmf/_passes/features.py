@@ -44,12 +44,12 @@ def _move_features(effort, slopes, grams, atoms, excess, frozen, moves):
                 for k in range(n_components):
                     row = s * n_components + k
                     value, barrier = atoms[s, k, i], excess[s, k, i]
-                    slope[row, l] = slopes[s, k, i]
+                    slope[row, l] = 0.0 if frozen[k] else slopes[s, k, i]
                     # Zero is approached as a barrier is: where all atoms of a sample vanish at
                     # once, the quadratic model knows nothing of the price.
                     lowest[row, l] = -(1.0 - TOWARDS_BARRIER) * value
                     bent = hessian[row, row, l]
-                    if barrier > 0.0:
+                    if barrier > 0.0 and not frozen[k]:
                         slope[row, l] -= barrier / value
                         bent += barrier / (value * value)
                     # Atoms sum to 1: without curvature a step is no longer than that.

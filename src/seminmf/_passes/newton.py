@@ -26,6 +26,9 @@ from .vectors import aligned
 _BLOCK = 20_000
 _CHUNK = 512
 _DESIGN = 1_280
+# Tasks of a sweep, and numbers in the sums of all of them.
+_FEWEST_TASKS, _MOST_TASKS = 8, 64
+_WAITING = 1 << 21
 # Rows and columns of a product that are computed at a time.
 _ROWS, _COLUMNS = 16, 64
 # Activations below this have no part in the atoms' Hessian: their squares may be out of range.
@@ -323,7 +326,10 @@ def sweep(
     shape, rate = (
         np.ascontiguousarray(np.broadcast_to(a, (len(a), n_components))) for a in (shape, rate)
     )
-    ranges = row_ranges(source, 8 * n_components)
+    # A task's sums wait in memory until it is their turn.
+    n_sums = 3 * n_pairs * n_features if collect else 1
+    most = min(_MOST_TASKS, max(_FEWEST_TASKS, _WAITING // n_sums))
+    ranges = row_ranges(source, 8 * n_components, most)
     longest = max(stop - start for start, stop in ranges)
 
     def empty_sums() -> tuple[NDArray, NDArray, NDArray]:
