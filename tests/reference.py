@@ -273,3 +273,13 @@ def keep_frozen(new_atoms, atoms, frozen):
     if frozen is not None:
         new_atoms[:, frozen, :] = atoms[:, frozen, :]
     return new_atoms
+
+
+def expected_log_prior(prior, activations, log_activations, log_atoms):
+    """E_q[ln p(λ) + ln p(θ)], the part of the bound that depends on the prior."""
+    shape, rate, atom_shape = prior
+    gamma = shape * np.log(rate) - gammaln(shape) + (shape - 1) * log_activations
+    atoms = np.broadcast_to(atom_shape, log_atoms.shape)
+    dirichlet = np.sum((atoms - 1) * log_atoms - gammaln(atoms))
+    totals = gammaln(atoms.sum(axis=(0, 2))).sum()
+    return float(np.sum(gamma - rate * activations) + dirichlet + totals)

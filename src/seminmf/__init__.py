@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from seminmf.divergence import skellam_divergence
     from seminmf.generate import sample_skellam_snmf
     from seminmf.io import load
+    from seminmf.prior_learning import PriorLearner
     from seminmf.skellam import SkellamSNMF
 
     __version__: str
 
 __all__ = [
     "BayesianSkellamSNMF",
+    "PriorLearner",
     "SkellamSNMF",
     "__version__",
     "datasets",
@@ -35,6 +37,7 @@ __all__ = [
 
 _MODULE_OF = {
     "BayesianSkellamSNMF": "seminmf.bayesian",
+    "PriorLearner": "seminmf.prior_learning",
     "SkellamSNMF": "seminmf.skellam",
     "load": "seminmf.io",
     "sample_skellam_snmf": "seminmf.generate",

@@ -144,11 +144,11 @@ def check_cells(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[NDArra
     return first, second
 
 
-def check_tolerance(value: Any) -> float:
+def check_tolerance(value: Any, name: str = "tol") -> float:
     """A finite number that is not negative."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not number or not 0 <= value < np.inf:
-        raise ValueError(f"tol must be a finite number of at least 0; found {value!r}.")
+        raise ValueError(f"{name} must be a finite number of at least 0; found {value!r}.")
     return float(value)
 
 

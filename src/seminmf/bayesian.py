@@ -277,6 +277,14 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             given.append(value)
         return given[0], given[1]
 
+    def _scale_for(self, X: Any) -> float:
+        """The scale that a fit to X would use."""
+        self._check_parameters()
+        self._check_scale()
+        data = self._check_data(X, fitted=False)
+        self._choose_unit(data)
+        return self._find_scale(data, np.ones(len(data.X)))[0]
+
     def _find_scale(self, data: Data, weights: NDArray) -> tuple[float, bool]:
         """The scale to use, and whether Ctrl-C ended the search for it.
 

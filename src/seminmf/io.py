@@ -46,6 +46,18 @@ _PRIOR_AXES = dict(zip(Prior._fields, ("JK", "JK", "2KI"), strict=True))
 # Constructor parameters that may be arrays.
 _ARRAY_PARAMETERS = tuple(f"{name}_prior" for name in Prior._fields)
 
+# A learner: the statistics of its stream, and what fixes how the stream goes on.
+LEARNER = "PriorLearner"
+_STATISTICS = ("gamma", "delta", "xi")
+_SHARING_PARAMETERS = ("activation_shape_sharing", "activation_rate_sharing", "atom_sharing")
+_LEARNER_SCALARS: dict[str, type] = {
+    "n_features_in_": int,
+    "scale_": float,
+    "_seed": int,
+    "_n_samples": int,
+}
+_KINDS = (*_ARRAYS, LEARNER)
+
 _DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
 
 
@@ -64,7 +76,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SkellamSNMF or BayesianSkellamSNMF
+    estimator : SkellamSNMF, BayesianSkellamSNMF or PriorLearner
         A fitted estimator. A `random_state` that is a generator is written as None.
     path : str or path-like
         File to write, whole or not at all. An older file of that name is replaced.
@@ -72,8 +84,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     from safetensors.numpy import save as serialise
 
     name = type(estimator).__name__
-    if name not in _ARRAYS or _class_of(name) is not type(estimator):
-        raise ValueError(f"save takes one of {', '.join(_ARRAYS)}; found {name}.")
+    if name not in _KINDS or _class_of(name) is not type(estimator):
+        raise ValueError(f"save takes one of {', '.join(_KINDS)}; found {name}.")
     content = _content_of(estimator, name)
     try:
         _rebuild(content)
@@ -87,33 +99,67 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def _content_of(estimator: Any, name: str) -> _Content:
     from . import __version__
 
-    arrays = {array: getattr(estimator, array) for array in _ARRAYS[name]}
-    arrays |= {f"_prior.{field}": value for field, value in estimator._prior._asdict().items()}
-    parameters = {}
-    for parameter, value in estimator.get_params(deep=False).items():
-        if parameter in _ARRAY_PARAMETERS and np.ndim(value) > 0:
-            arrays[f"parameter.{parameter}"] = _numbers(parameter, value)
-        else:
-            parameters[parameter] = _plain(parameter, value)
-    scalars = [*_SCALARS, _LAST_VALUE[name]]
+    content = _learner_content(estimator) if name == LEARNER else _model_content(estimator, name)
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
         "estimator": name,
-        "parameters": parameters,
-        "fitted": {scalar: _written(getattr(estimator, scalar)) for scalar in scalars},
         "feature_names": None if names is None else [str(label) for label in names],
+        **content.header,
     }
     # safetensors writes the memory as it lies, so it must lie in C order.
-    return _Content(header, {key: np.array(value, order="C") for key, value in arrays.items()})
+    arrays = {key: np.array(value, order="C") for key, value in content.arrays.items()}
+    return _Content(header, arrays)
+
+
+def _model_content(estimator: Any, name: str) -> _Content:
+    """What is particular to a fitted estimator."""
+    arrays = {array: getattr(estimator, array) for array in _ARRAYS[name]}
+    arrays |= {f"_prior.{field}": value for field, value in estimator._prior._asdict().items()}
+    parameters, parameter_arrays = _split_parameters(estimator, _ARRAY_PARAMETERS)
+    scalars = [*_SCALARS, _LAST_VALUE[name]]
+    fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in scalars}
+    return _Content({"parameters": parameters, "fitted": fitted}, arrays | parameter_arrays)
+
+
+def _learner_content(learner: Any) -> _Content:
+    """What is particular to a learner: its estimator, and all that the next matrix needs."""
+    learned = learner._learned
+    arrays = {f"_prior.{field}": value for field, value in learned.prior._asdict().items()}
+    arrays |= {name: getattr(learned.statistics, name) for name in _STATISTICS}
+    inner, inner_arrays = _split_parameters(learner.estimator, _ARRAY_PARAMETERS)
+    parameters, own_arrays = _split_parameters(learner, _SHARING_PARAMETERS, skip=("estimator",))
+    fitted = {
+        "n_matrices": learned.n_matrices,
+        "weight": learned.weight,
+        "n_samples": learned.statistics.n_samples,
+        **{name: getattr(learner, name) for name in _LEARNER_SCALARS},
+    }
+    header = {"parameters": parameters, "estimator_parameters": inner, "fitted": fitted}
+    return _Content(header, arrays | inner_arrays | own_arrays)
+
+
+def _split_parameters(
+    estimator: Any, may_be_arrays: tuple[str, ...], skip: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Constructor parameters as JSON has them, and those that are arrays."""
+    plain, arrays = {}, {}
+    for parameter, value in estimator.get_params(deep=False).items():
+        if parameter in skip:
+            continue
+        if parameter in may_be_arrays and np.ndim(value) > 0:
+            arrays[f"parameter.{parameter}"] = _numbers(parameter, value)
+        else:
+            plain[parameter] = _plain(parameter, value)
+    return plain, arrays
 
 
 def _numbers(parameter: str, value: Any) -> NDArray:
     array = np.asarray(value)
     if array.dtype not in _DTYPES.values():
         try:
-            array = array.astype(np.float64)
+            array = array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"{parameter} must hold numbers to be saved.") from None
     return array
@@ -169,7 +215,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SkellamSNMF or BayesianSkellamSNMF
+    SkellamSNMF, BayesianSkellamSNMF or PriorLearner
         It does what the one that was saved does, to the last bit.
 
     Raises
@@ -226,9 +272,11 @@ def _read_header(text: str) -> dict[str, Any]:
         raise ValueError(
             f"its format version is {version!r}, and this library reads {FORMAT_VERSION}"
         )
-    if not isinstance(header.get("estimator"), str) or header["estimator"] not in _ARRAYS:
-        raise ValueError(f"its estimator is {header.get('estimator')!r}, which is unknown")
-    for part in ("parameters", "fitted"):
+    name = header.get("estimator")
+    if not isinstance(name, str) or name not in _KINDS:
+        raise ValueError(f"its estimator is {name!r}, which is unknown")
+    inner = ("estimator_parameters",) if name == LEARNER else ()
+    for part in ("parameters", "fitted", *inner):
         if not isinstance(header.get(part), dict):
             raise ValueError(f"its header has no {part}")
     return header
@@ -236,17 +284,26 @@ def _read_header(text: str) -> dict[str, Any]:
 
 def _array_names(estimator: str) -> set[str]:
     """Names of all arrays that a file of this estimator may hold."""
+    own = (
+        (*_STATISTICS, *(f"parameter.{parameter}" for parameter in _SHARING_PARAMETERS))
+        if estimator == LEARNER
+        else _ARRAYS[estimator]
+    )
     return {
-        *_ARRAYS[estimator],
+        *own,
         *(f"_prior.{field}" for field in Prior._fields),
         *(f"parameter.{parameter}" for parameter in _ARRAY_PARAMETERS),
     }
 
 
 def _class_of(estimator: str) -> Any:
-    from . import BayesianSkellamSNMF, SkellamSNMF
+    from . import BayesianSkellamSNMF, PriorLearner, SkellamSNMF
 
-    return {"SkellamSNMF": SkellamSNMF, "BayesianSkellamSNMF": BayesianSkellamSNMF}[estimator]
+    return {
+        "SkellamSNMF": SkellamSNMF,
+        "BayesianSkellamSNMF": BayesianSkellamSNMF,
+        LEARNER: PriorLearner,
+    }[estimator]
 
 
 # --- from content to estimator ----------------------------------------------------------------
@@ -255,7 +312,9 @@ def _class_of(estimator: str) -> Any:
 def _rebuild(content: _Content) -> Any:
     """The estimator that the content describes, or a ValueError that says what is wrong."""
     name = content.header["estimator"]
-    estimator = _class_of(name)(**_parameters(content))
+    if name == LEARNER:
+        return _rebuild_learner(content)
+    estimator = _class_of(name)(**_parameters(content, name, "parameters", _ARRAY_PARAMETERS))
     estimator._check_parameters()
     for scalar, value in _scalars(content.header["fitted"], name).items():
         setattr(estimator, scalar, value)
@@ -276,13 +335,66 @@ def _rebuild(content: _Content) -> Any:
     return estimator
 
 
-def _parameters(content: _Content) -> dict[str, Any]:
+def _rebuild_learner(content: _Content) -> Any:
+    """The learner that the content describes."""
+    from .bayesian import BayesianSkellamSNMF
+    from .prior_learning import Learned
+
+    inner_name = BayesianSkellamSNMF.__name__
+    inner = _parameters(content, inner_name, "estimator_parameters", _ARRAY_PARAMETERS)
+    estimator = BayesianSkellamSNMF(**inner)
+    own = _parameters(content, LEARNER, "parameters", _SHARING_PARAMETERS)
+    learner = _class_of(LEARNER)(estimator, **own)
+    learner._check_parameters()
+    fitted = content.header["fitted"]
+    for scalar, kind in _LEARNER_SCALARS.items():
+        setattr(learner, scalar, _checked_scalar(scalar, fitted.get(scalar), kind))
+    if not 0 < learner.scale_ < math.inf or learner.n_features_in_ < 1 or learner._n_samples < 1:
+        raise ValueError("its sizes and its scale must be above 0")
+    numbers = {
+        name: _checked_scalar(name, fitted.get(name), kind)
+        for name, kind in (("n_matrices", int), ("weight", float), ("n_samples", float))
+    }
+    if numbers["n_matrices"] < 0 or not 0 < min(numbers["weight"], numbers["n_samples"]) < math.inf:
+        raise ValueError("its counts of matrices and samples must be above 0")
+    prior, statistics = _learned_arrays(content, learner, numbers["n_samples"])
+    names = _feature_names(content.header.get("feature_names"), learner.n_features_in_)
+    if names is not None:
+        learner.feature_names_in_ = names
+    learner._publish(Learned(prior, statistics, numbers["n_matrices"], numbers["weight"]), ())
+    return learner
+
+
+def _learned_arrays(content: _Content, learner: Any, n_samples: float) -> tuple[Prior, Any]:
+    """Prior and statistics of a learner, of the sizes that its sharing maps ask for."""
+    from ._inference.prior_statistics import Statistics
+
+    sizes = {
+        "2": 2,
+        "J": learner._n_samples,
+        "K": learner.estimator.n_components,
+        "I": learner.n_features_in_,
+    }
+    labels = learner._maps(learner._n_samples, learner.n_features_in_).sizes
+    arrays = [
+        _checked_array(content, name, (n,)) for name, n in zip(_STATISTICS, labels, strict=True)
+    ]
+    if not all(np.all(np.isfinite(array)) for array in arrays) or np.any(arrays[1] < 0):
+        raise ValueError("its statistics are not finite, or its sums of activations are negative")
+    prior = _prior(content, sizes)
+    _check_numbers("_prior.activation_rate", prior.activation_rate, zero=False)
+    return prior, Statistics(n_samples, *arrays)
+
+
+def _parameters(
+    content: _Content, estimator: str, part: str, may_be_arrays: tuple[str, ...]
+) -> dict[str, Any]:
     """Constructor parameters; those that a file does not have keep their defaults."""
-    parameters = dict(content.header["parameters"])
-    for parameter in _ARRAY_PARAMETERS:
+    parameters = dict(content.header[part])
+    for parameter in may_be_arrays:
         if f"parameter.{parameter}" in content.arrays:
             parameters[parameter] = content.arrays[f"parameter.{parameter}"]
-    known = _class_of(content.header["estimator"])._get_param_names()
+    known = set(_class_of(estimator)._get_param_names()) - {"estimator"}
     unknown = sorted(set(parameters) - set(known))
     if unknown:
         raise ValueError(f"it has an unknown parameter, {unknown[0]!r}")
