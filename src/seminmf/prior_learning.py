@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from . import _sharing
 from . import _validation as check
+from ._inference import em, evidence
+from ._inference.evidence import History
+from ._inference.hyperparameters import gamma_shape
 from ._inference.prior_statistics import (
     Expectations,
     Maps,
@@ -28,6 +32,12 @@ from .bayesian import BayesianSkellamSNMF
 
 # Both (J, K) and (2, K, I) count the components on this axis.
 _COMPONENT_AXIS = 1
+# The rate at which an annealed learner goes on.
+_LASTING_RATE = 0.02
+# Entries of the atoms up to which correlations are kept: each pass has a matrix of their pairs.
+_LARGEST = 400
+# Nothing of the activations' prior is found together with the atoms.
+_NO_MAPS = Maps(None, None, None)
 
 
 class Learned(NamedTuple):
@@ -52,10 +62,11 @@ class Learned(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """The fit to one matrix, with its components in the order of the prior."""
+    """The fit to one matrix, and its bound or evidence."""
 
     model: BayesianSkellamSNMF
     expected: Expectations
+    objective: float
 
 
 class PriorLearner(BaseEstimator):
@@ -72,9 +83,15 @@ class PriorLearner(BaseEstimator):
         (n_components,) if it holds for every sample. None does not learn it.
     atom_sharing : {"all", "component", "entry"}, array-like of int or None, default="entry"
         The same for the shapes of the atoms; labels have the shape (2, n_components, n_features).
-    learning_rate : float or "harmonic", default=0.02
-        Weight c of a new matrix in `partial_fit`: a number in (0, 1], or 1 / (T + 1) after T
-        matrices, of which the start counts as one.
+    learning_rate : float, "harmonic" or "annealed", default=0.02
+        Weight c of a new matrix in `partial_fit`: a number in (0, 1]; 1 / (T + 1) after T matrices,
+        of which the start counts as one; or the larger of that and 0.02, which learns fast at
+        first and goes on to forget.
+    posterior : {"auto", "correlated", "mean-field"}, default="auto"
+        What is learned from: the posterior of variational Bayes, whose mean field drops the
+        correlations of a sample's activations and misleads, or one that keeps them, at the atoms
+        that maximise the evidence. That one takes longer, and more so for many components and
+        features: "auto" takes it up to 400 entries of the atoms.
     hyperprior : float, default=0.01
         Rate of an exponential distribution of each learned shape. It holds back shapes about which
         the matrices say little, and means nothing where they say much. 0 is the paper's rule.
@@ -92,12 +109,13 @@ class PriorLearner(BaseEstimator):
     estimator_ : BayesianSkellamSNMF
         Not fitted, with the learned prior.
     last_ : BayesianSkellamSNMF
-        Fitted to the last matrix, with the prior before that matrix; its components are in the
-        order of the prior.
+        Fitted to the last matrix, with the prior before that matrix. Its posterior is the one that
+        was learned from; its components are in the order of the prior.
     n_matrices_ : int
         Number of matrices seen.
     lower_bounds_ : ndarray
-        After `fit`: total bound of all matrices after each round, with the hyperprior.
+        After `fit`: total bound of all matrices after each round, with the hyperprior; where
+        correlations are kept, their total evidence, by Laplace's method.
     converged_ : bool
         After `fit`: whether it met the rule of `tol`.
     scale_ : float
@@ -125,7 +143,7 @@ class PriorLearner(BaseEstimator):
     >>> learner.n_matrices_
     5
     >>> round(float(learner.fit(stream).estimator_.activation_shape_prior.item()), 1)
-    8.3
+    8.4
     """
 
     # What fixes how a stream goes on, besides what has been learned.
@@ -142,6 +160,7 @@ class PriorLearner(BaseEstimator):
         activation_rate_sharing: Sharing | None = "component",
         atom_sharing: Sharing | None = "entry",
         learning_rate: float | str = 0.02,
+        posterior: str = "auto",
         hyperprior: float = 0.01,
         max_iter: int = 100,
         tol: float = 1e-5,
@@ -153,6 +172,7 @@ class PriorLearner(BaseEstimator):
         self.activation_rate_sharing = activation_rate_sharing
         self.atom_sharing = atom_sharing
         self.learning_rate = learning_rate
+        self.posterior = posterior
         self.hyperprior = hyperprior
         self.max_iter = max_iter
         self.tol = tol
@@ -185,7 +205,7 @@ class PriorLearner(BaseEstimator):
         scale = self.estimator._scale_for(X) if first else self.scale_
         seed = self._draw_seed() if first else self._seed
         learned = self._start(n_samples, n_features, maps) if first else self._learned
-        posterior = self._posterior(X, learned, scale, seed)
+        posterior = self._posterior(X, learned, maps, scale, seed)
         learned, notes = self._learn_from(learned, posterior, maps)
         if first:
             check.record_features(self, X)
@@ -198,16 +218,23 @@ class PriorLearner(BaseEstimator):
         self, learned: Learned, posterior: Posterior, maps: Maps
     ) -> tuple[Learned, tuple[str, ...]]:
         """The paper's online rule: blend the statistics, and take the best prior for them."""
-        rate = self._rate(learned)
-        statistics = learned.statistics.blend(Statistics.of(posterior.expected, maps), rate, rate)
-        weight = 1 / ((1 - rate) ** 2 / learned.weight + rate**2)
+        rate, atom_rate = self._rates(learned.n_matrices)
+        new = Statistics.of(posterior.expected, maps)
+        statistics = learned.statistics.blend(new, rate, atom_rate)
+        weight = 1 / ((1 - atom_rate) ** 2 / learned.weight + atom_rate**2)
         update = update_prior(learned.prior, statistics, maps, self.hyperprior / weight)
         return Learned(update.prior, statistics, learned.n_matrices + 1, weight), update.notes
 
-    def _rate(self, learned: Learned) -> float:
+    def _rates(self, n_matrices: int) -> tuple[float, float]:
+        """Weight of the next matrix for the activations' prior, and for the atoms'."""
+        harmonic = 1 / (n_matrices + 2)
         if self.learning_rate == "harmonic":
-            return 1 / (learned.n_matrices + 2)
-        return float(self.learning_rate)
+            return harmonic, harmonic
+        if self.learning_rate == "annealed":
+            # One matrix has many activations, and a start that is forgotten misleads nobody; but
+            # it has each atom once, and needs the start beside it.
+            return max(1 / (n_matrices + 1), _LASTING_RATE), max(harmonic, _LASTING_RATE)
+        return float(self.learning_rate), float(self.learning_rate)
 
     # --- batch ------------------------------------------------------------------------------
 
@@ -255,16 +282,23 @@ class PriorLearner(BaseEstimator):
         """Fit all matrices with the present prior, learn from them, and again."""
         posteriors = self._posteriors(collection, learned.prior, scale, seed)
         posteriors = self._in_order(posteriors, learned, maps)
-        bounds = [self._total_bound(posteriors, learned.prior, maps)]
+        correlated = self._keeps_correlations(posteriors[0].model.n_features_in_)
+        if correlated:
+            # Each matrix finds its own prior first, which is near the common one.
+            posteriors = self._refined(collection, posteriors, learned.prior, maps)
+        bounds = [] if correlated else [self._total_bound(posteriors, learned.prior, maps)]
         n_matrices = len(collection)
         for _ in range(self.max_iter):
             statistics = Statistics.mean([Statistics.of(p.expected, maps) for p in posteriors])
             update = update_prior(learned.prior, statistics, maps, self.hyperprior / n_matrices)
             learned = Learned(update.prior, statistics, n_matrices, float(n_matrices))
-            posteriors = self._posteriors(collection, learned.prior, scale, seed, posteriors)
+            if correlated:
+                posteriors = self._refined(collection, posteriors, learned.prior, _NO_MAPS)
+            else:
+                posteriors = self._posteriors(collection, learned.prior, scale, seed, posteriors)
             bounds.append(self._total_bound(posteriors, learned.prior, maps))
             progress.update(bounds[-1])
-            if bounds[-1] - bounds[-2] <= self.tol * abs(bounds[-1]):
+            if len(bounds) > 1 and bounds[-1] - bounds[-2] <= self.tol * abs(bounds[-1]):
                 return Rounds(learned, posteriors, bounds, True, update.notes)
         warnings.warn(
             f"No convergence after max_iter={self.max_iter} rounds: the total bound still gained "
@@ -282,17 +316,28 @@ class PriorLearner(BaseEstimator):
         seed: int,
         before: list[Posterior] | None = None,
     ) -> list[Posterior]:
-        """Posteriors of all matrices, in parallel, from those before if there are any."""
-        from joblib import Parallel, delayed
-
+        """Variational posteriors of all matrices, from those before if there are any."""
         starts = [None] * len(collection) if before is None else [p.model for p in before]
-        jobs = (
-            delayed(self._fit_one)(matrix, prior, scale, _seed_of(seed, t), start, n_jobs=1)
+        return self._parallel(
+            partial(self._fit_one, matrix, prior, scale, _seed_of(seed, t), start, n_jobs=1)
             for t, (matrix, start) in enumerate(zip(collection, starts, strict=True))
         )
+
+    def _refined(
+        self, collection: list[Any], before: list[Posterior], prior: Prior, maps: Maps
+    ) -> list[Posterior]:
+        """Posteriors of all matrices with their correlations."""
+        return self._parallel(
+            partial(_with_correlations, matrix, posterior.model, prior, maps, None)
+            for matrix, posterior in zip(collection, before, strict=True)
+        )
+
+    def _parallel(self, jobs: Iterable[Callable[[], Posterior]]) -> list[Posterior]:
+        from joblib import Parallel, delayed
+
         # Threads: the kernels release Python's lock, and nothing has to be copied.
-        models = Parallel(n_jobs=-1 if self.n_jobs is None else self.n_jobs, prefer="threads")(jobs)
-        return [Posterior(model, _expectations(model)) for model in models]
+        n_jobs = -1 if self.n_jobs is None else self.n_jobs
+        return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(job)() for job in jobs)
 
     def _in_order(
         self, posteriors: list[Posterior], learned: Learned, maps: Maps
@@ -318,21 +363,31 @@ class PriorLearner(BaseEstimator):
             for labels, values in held
             if labels is not None
         )
-        return sum(p.model.lower_bound_ for p in posteriors) - self.hyperprior * shapes
+        return sum(p.objective for p in posteriors) - self.hyperprior * shapes
 
     # --- one matrix -------------------------------------------------------------------------
 
-    def _posterior(self, X: Any, learned: Learned, scale: float, seed: int) -> Posterior:
+    def _posterior(
+        self, X: Any, learned: Learned, maps: Maps, scale: float, seed: int
+    ) -> Posterior:
         """The fit to one matrix; started again if another order of its components is better."""
         own = _seed_of(seed, learned.n_matrices)
-        model = self._fit_one(X, learned.prior, scale, own)
-        posterior = Posterior(model, _expectations(model))
+        posterior = self._fit_one(X, learned.prior, scale, own)
         order = best_order(learned.prior, posterior.expected)
-        if np.array_equal(order, np.arange(len(order))):
+        if not np.array_equal(order, np.arange(len(order))):
+            start = _ordered(posterior, order).model
+            posterior = self._fit_one(X, learned.prior, scale, own, start)
+        if not self._keeps_correlations(posterior.model.n_features_in_):
             return posterior
-        start = _ordered(posterior, order).model
-        model = self._fit_one(X, learned.prior, scale, own, start)
-        return Posterior(model, _expectations(model))
+        rate, _ = self._rates(learned.n_matrices)
+        # The start is no matrix: the first one speaks for itself.
+        known = learned.n_matrices > 0
+        history = History(learned.statistics, (1 - rate) / rate) if known else None
+        return _with_correlations(X, posterior.model, learned.prior, maps, history)
+
+    def _keeps_correlations(self, n_features: int) -> bool:
+        size = 2 * self.estimator.n_components * n_features
+        return self.posterior == "correlated" or (self.posterior == "auto" and size <= _LARGEST)
 
     def _fit_one(
         self,
@@ -342,7 +397,7 @@ class PriorLearner(BaseEstimator):
         seed: int,
         start: BayesianSkellamSNMF | None = None,
         **parameters: Any,
-    ) -> BayesianSkellamSNMF:
+    ) -> Posterior:
         """A copy of the estimator with this prior, fitted to X."""
         model = clone(self.estimator)
         model.set_params(**_as_parameters(prior), scale=scale, random_state=seed, **parameters)
@@ -355,7 +410,7 @@ class PriorLearner(BaseEstimator):
             model.fit(X)
         if model.stop_reason_ == "interrupted":
             raise KeyboardInterrupt
-        return model
+        return Posterior(model, _expectations(model), model.lower_bound_)
 
     # --- checks and start -------------------------------------------------------------------
 
@@ -368,10 +423,13 @@ class PriorLearner(BaseEstimator):
         self.estimator._check_parameters()
         rate = self.learning_rate
         number = isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool)
-        if rate != "harmonic" and not (number and 0 < float(rate) <= 1):
+        named = isinstance(rate, str) and rate in ("harmonic", "annealed")
+        if not named and not (number and 0 < float(rate) <= 1):
             raise ValueError(
-                f"learning_rate must be 'harmonic' or a number in (0, 1]; found {rate!r}."
+                "learning_rate must be 'harmonic', 'annealed' or a number in (0, 1]; "
+                f"found {rate!r}."
             )
+        check.check_choice("posterior", self.posterior, ("auto", "correlated", "mean-field"))
         check.check_tolerance(self.hyperprior, name="hyperprior")
         check.check_tolerance(self.tol)
         check.check_count("max_iter", self.max_iter)
@@ -553,12 +611,31 @@ def _expectations(model: BayesianSkellamSNMF) -> Expectations:
     return Expectations.of(model.activation_shape_, rate, model.atom_shape_)
 
 
+def _with_correlations(
+    X: Any, model: BayesianSkellamSNMF, prior: Prior, maps: Maps, history: History | None
+) -> Posterior:
+    """The posterior at the atoms that maximise the evidence; it replaces the model's."""
+    data = model._check_data(X)
+    with model._problem(data.X, prior, model.dispersion_) as problem:
+        start = em.State(model.activations_ / problem.likelihood.unit, model.atoms_)
+        found = evidence.maximise(problem, maps, history, start)
+    expected = found.expected
+    dtype = model.atoms_.dtype
+    shape = gamma_shape(np.log(expected.activations) - expected.log_activations)
+    model.activations_ = (expected.activations * model.dispersion_).astype(dtype)
+    model.activation_shape_ = shape.astype(dtype)
+    model.activation_rate_ = (shape / model.activations_).astype(dtype)
+    model.atoms_, model.atom_shape_ = found.atoms.astype(dtype), found.atom_shape.astype(dtype)
+    return Posterior(model, expected, found.evidence)
+
+
 def _ordered(posterior: Posterior, order: NDArray) -> Posterior:
     """The posterior with its components in another order."""
     model = posterior.model
-    model.activation_shape_ = model.activation_shape_[:, order]
-    model.atom_shape_ = model.atom_shape_[:, order]
-    return Posterior(model, posterior.expected.ordered(order))
+    for name in ("activations_", "activation_shape_", "activation_rate_"):
+        setattr(model, name, getattr(model, name)[:, order])
+    model.atoms_, model.atom_shape_ = model.atoms_[:, order], model.atom_shape_[:, order]
+    return posterior._replace(expected=posterior.expected.ordered(order))
 
 
 def _label_values(values: NDArray, labels: NDArray) -> NDArray:

@@ -100,6 +100,17 @@ class Objective(NamedTuple):
         return self.incidence.T @ self.outer.slope(self.incidence @ shapes) + self.statistic
 
 
+def gamma_shape(gap: NDArray) -> NDArray:
+    """Shape α of gamma distributions with ln E[λ] − E[ln λ] = ln α − ψ(α) = gap."""
+    gap = np.maximum(gap, 0.5 / SHAPE_BOUNDS[1])
+    # Minka's start, within 1.5 %, and Newton's method in ln α.
+    shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
+    for _ in range(4):
+        error = np.log(shape) - digamma(shape) - gap
+        shape = shape * np.exp(error / (shape * polygamma(1, shape) - 1))
+    return shape
+
+
 def incidence(rows: NDArray, columns: NDArray, shape: tuple[int, int]) -> Any:
     """How often each pair of labels occurs, as a matrix; sparse if it is large."""
     pairs = sparse.coo_array(

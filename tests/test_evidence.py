@@ -1,0 +1,226 @@
+"""Activations integrated out: against brute force, derivatives, and what it is for."""
+
+import numpy as np
+import pytest
+import reference
+from scipy.special import digamma, gammaln
+
+from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
+from seminmf._inference import em, evidence
+from seminmf._inference.evidence import History, Task, maximise, standard_nodes
+from seminmf._inference.prior_statistics import Expectations, Maps, Statistics
+from seminmf._inference.problem import Prior, Problem
+from seminmf._likelihoods import Integer
+from seminmf._passes.pool import Pool
+from seminmf._passes.quadrature import integrate
+from seminmf._sources import DenseSource
+
+BY_COMPONENT = Maps(np.arange(2)[None], np.arange(2)[None], np.arange(12).reshape(2, 2, 3))
+FIXED = Maps(None, None, None)
+
+
+def draw(n_samples, shapes=(5.0, 50.0), seed=0, missing=0.0, mean=100.0):
+    shapes = np.array(shapes)
+    random = np.random.RandomState(seed)
+    return sample_skellam_snmf(
+        n_samples,
+        3,
+        2,
+        activation_shape=shapes,
+        activation_rate=shapes / mean,
+        atom_shape=random.uniform(1, 5, size=(2, 2, 3)),
+        missing=missing,
+        random_state=seed,
+    )
+
+
+def make_problem(X, shape, rate, atom_shape=1.0, n_threads=1):
+    prior = Prior(*(np.atleast_2d(np.array(part, dtype=float)) for part in (shape, rate)), None)
+    prior = prior._replace(atom_shape=np.full((2, 2, 3), atom_shape))
+    return Problem(
+        DenseSource(X), Integer(), 1.0, prior, np.ones(len(X)), np.zeros(2, bool), Pool(n_threads)
+    )
+
+
+def integrate_problem(problem, atoms, modes, n_steps=8):
+    own = evidence.ActivationPrior.of(problem.prior, BY_COMPONENT)
+    return integrate(
+        problem.source,
+        1.0,
+        atoms,
+        *problem.prior[:2],
+        problem.sample_weight,
+        modes,
+        standard_nodes(2),
+        n_steps,
+        own.scores,
+        problem.pool,
+    )
+
+
+def brute_force(x, atoms, shape, rate, n=400, widest=8.0):
+    """Evidence, E[λ] and E[ln λ] of one sample, on a fine grid in ln λ."""
+    axis = np.linspace(-widest, widest, n)
+    logs = [np.log(max(s / r, 1e-3)) + axis for s, r in zip(shape, rate, strict=True)]
+    first, second = np.exp(logs[0])[:, None], np.exp(logs[1])[None, :]
+    total = (
+        shape[0] * logs[0][:, None]
+        - rate[0] * first
+        + shape[1] * logs[1][None, :]
+        - rate[1] * second
+    )
+    for i, value in enumerate(x):
+        if np.isnan(value):
+            continue
+        rates = [first * atoms[s, 0, i] + second * atoms[s, 1, i] for s in range(2)]
+        flat = [
+            reference.log_likelihood(value, pair, "integer")
+            for pair in zip(rates[0].ravel(), rates[1].ravel(), strict=True)
+        ]
+        total = total + np.reshape(flat, (n, n))
+    largest = total.max()
+    weights = np.exp(total - largest)
+    cell = (axis[1] - axis[0]) ** 2
+    mass = weights.sum()
+    means = [(weights * first).sum() / mass, (weights * second).sum() / mass]
+    log_means = [
+        (weights * logs[0][:, None]).sum() / mass,
+        (weights * logs[1][None, :]).sum() / mass,
+    ]
+    return largest + np.log(mass * cell), means, log_means
+
+
+@pytest.mark.parametrize(
+    ("shapes", "tolerance"), [((5.0, 50.0), 2e-3), ((1.0, 2.0), 2e-2)], ids=["large", "small"]
+)
+def test_integrals_agree_with_a_fine_grid(shapes, tolerance):
+    X, atoms, activations = draw(2, shapes, seed=1)
+    X[1, 0] = np.nan
+    rate = np.array(shapes) / 100
+    problem = make_problem(X, shapes, rate)
+    found = integrate_problem(problem, atoms, np.log(activations))
+    total = 0.0
+    for j, x in enumerate(X):
+        value, means, log_means = brute_force(x, atoms, shapes, rate, n=90, widest=4.0)
+        total += value
+        np.testing.assert_allclose(found.activations[j], means, rtol=5 * tolerance)
+        np.testing.assert_allclose(found.log_activations[j], log_means, atol=5 * tolerance)
+    np.testing.assert_allclose(found.evidence, total, atol=10 * tolerance)
+
+
+def test_a_sample_without_data_has_its_prior():
+    X, atoms, activations = draw(4)
+    X[2] = np.nan
+    shapes, rates = np.array([5.0, 50.0]), np.array([0.05, 0.5])
+    found = integrate_problem(make_problem(X, shapes, rates), atoms, np.log(activations))
+    np.testing.assert_allclose(found.activations[2], shapes / rates, rtol=1e-3)
+    np.testing.assert_allclose(found.log_activations[2], digamma(shapes) - np.log(rates), atol=2e-3)
+
+
+def test_more_components_take_points_of_a_sequence():
+    """The rule for many components integrates a product of gammas it was not made for."""
+    nodes = standard_nodes(6)
+    assert nodes.points.shape == (6, 128)
+    weights = np.exp(nodes.log_weights - 0.5 * np.sum(nodes.points**2, axis=0))
+    normal = weights * (2 * np.pi) ** -3
+    np.testing.assert_allclose(normal.sum(), 1)
+    np.testing.assert_allclose(nodes.points @ normal, 0, atol=1e-12)
+    np.testing.assert_allclose((nodes.points**2) @ normal, 1, atol=0.1)
+
+
+def objective_at(task, point, step):
+    atoms = point.atoms * np.exp(step[:12].reshape(2, 2, 3))
+    own = point.activation_prior.moved(step[12:])
+    return evidence._evaluate(task, atoms, own, point.marginal.modes, 8).objective
+
+
+def test_slopes_are_the_derivatives_of_the_objective():
+    X, atoms, activations = draw(300, missing=0.1)
+    problem = make_problem(X, [4.0, 60.0], [0.05, 0.5])
+    past = Statistics.of(
+        Expectations(activations, np.log(activations) - 0.05, np.log(atoms)), BY_COMPONENT
+    )
+    task = Task(problem, 1.0, History(past, 0.5))
+    own = evidence.ActivationPrior.of(problem.prior, BY_COMPONENT)
+    moved = atoms * np.exp(0.1 * np.random.RandomState(0).normal(size=atoms.shape))
+    point = evidence._evaluate(task, moved, own, np.log(activations), 10)
+    slope, curvature = evidence._derivatives(task, point)
+    assert np.linalg.eigvalsh(curvature).min() > 0
+    for n in range(16):
+        step = np.zeros(16)
+        step[n] = 1e-4
+        numeric = (objective_at(task, point, step) - objective_at(task, point, -step)) / 2e-4
+        np.testing.assert_allclose(slope[n], numeric, rtol=5e-3, atol=0.5)
+
+
+def test_objective_never_falls_and_threads_do_not_matter():
+    X, atoms, activations = draw(2000, missing=0.05)
+    start = em.State(activations, np.full((2, 2, 3), 1 / 6) + 0.1 * atoms)
+    found = [
+        maximise(make_problem(X, [1.0, 2.0], [0.01, 0.02], n_threads=n), BY_COMPONENT, None, start)
+        for n in (1, 2)
+    ]
+    assert len(found[0].objectives) > 3
+    assert np.all(np.diff(found[0].objectives) > 0)
+    np.testing.assert_array_equal(found[0].atoms, found[1].atoms)
+    np.testing.assert_allclose(found[0].atoms.sum(axis=(0, 2)), 1)
+
+
+def test_history_holds_the_prior():
+    X, atoms, activations = draw(200)
+    shapes, rates = np.array([3.0, 20.0]), np.array([0.02, 0.3])
+    logs = np.broadcast_to(digamma(shapes) - np.log(rates), (200, 2))
+    means = np.broadcast_to(shapes / rates, (200, 2))
+    past = Statistics.of(Expectations(means, logs, np.log(atoms)), BY_COMPONENT)
+    problem = make_problem(X, [1.0, 1.0], [0.01, 0.01])
+    start = em.State(activations, atoms)
+    held = maximise(problem, BY_COMPONENT, History(past, 1e6), start).prior
+    np.testing.assert_allclose(held.activation_shape[0], shapes, rtol=1e-3)
+    np.testing.assert_allclose(held.activation_rate[0], rates, rtol=1e-3)
+    fixed = maximise(problem, FIXED, None, start).prior
+    np.testing.assert_array_equal(fixed.activation_shape, problem.prior.activation_shape)
+
+
+def test_it_finds_what_the_mean_field_misses():
+    """The mean field pulls the components apart; the evidence is better at the truth."""
+    X, atoms, activations = draw(3000, mean=300.0, seed=3)
+    shapes = np.array([5.0, 50.0])
+    model = BayesianSkellamSNMF(
+        2,
+        likelihood="integer",
+        activation_shape_prior=shapes,
+        activation_rate_prior=shapes / 300,
+        random_state=0,
+    ).fit(X)
+    problem = make_problem(X, shapes, shapes / 300)
+    found = maximise(problem, FIXED, None, em.State(model.activations_, model.atoms_))
+    errors = [
+        min(np.abs(other[:, order] - atoms).max() for order in ([0, 1], [1, 0]))
+        for other in (model.atoms_, found.atoms)
+    ]
+    assert errors[1] < 0.5 * errors[0]
+    own = evidence.ActivationPrior.of(problem.prior, FIXED)
+    truth = evidence._evaluate(Task(problem, 1.0, None), atoms, own, np.log(activations), 8)
+    assert found.objectives[0] < truth.objective - 10
+    assert found.objectives[-1] > truth.objective - 10
+
+
+def test_total_evidence_of_a_small_problem():
+    """One feature with data: the atoms' integral by draws from their prior."""
+    random = np.random.RandomState(0)
+    X = np.full((30, 3), np.nan)
+    X[:, 0] = random.poisson(10, size=30) - random.poisson(10, size=30)
+    problem = make_problem(X, [30.0, 30.0], [1.0, 1.0], atom_shape=6.0)
+    start = em.State(np.full((30, 2), 30.0), np.full((2, 2, 3), 1 / 6))
+    found = maximise(problem, FIXED, None, start, tol=1e-6)
+    own = evidence.ActivationPrior.of(problem.prior, FIXED)
+    task = Task(problem, 1.0, None)
+    logs = []
+    for _ in range(4000):
+        atoms = random.dirichlet(np.full(6, 6.0), size=2).reshape(2, 2, 3).transpose(1, 0, 2)
+        point = evidence._evaluate(task, atoms, own, np.log(start.activations), 3)
+        logs.append(point.marginal.evidence + evidence._constants(problem, own))
+    largest = max(logs)
+    exact = largest + np.log(np.mean(np.exp(np.array(logs) - largest)))
+    np.testing.assert_allclose(found.evidence, exact, atol=0.5)
+    assert np.isfinite(gammaln(found.atom_shape)).all()
