@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seminmf.generate import sample_skellam_snmf
     from seminmf.io import load
     from seminmf.prior_learning import PriorLearner
+    from seminmf.selection import select_n_components
     from seminmf.skellam import SkellamSNMF
 
     __version__: str
@@ -30,6 +31,7 @@ __all__ = [
     "datasets",
     "load",
     "sample_skellam_snmf",
+    "select_n_components",
     "skellam_divergence",
     "special",
     "stats",
@@ -41,6 +43,7 @@ _MODULE_OF = {
     "SkellamSNMF": "seminmf.skellam",
     "load": "seminmf.io",
     "sample_skellam_snmf": "seminmf.generate",
+    "select_n_components": "seminmf.selection",
     "skellam_divergence": "seminmf.divergence",
 }
 _SUBMODULES = frozenset({"datasets", "special", "stats"})

@@ -1,0 +1,149 @@
+"""Is the number of components found? Simulated data, where it is known, and real data.
+
+Prints Markdown tables of how often `select_n_components` finds the true number, and of both
+criteria on the data sets that come with the library. Run it with
+``python benchmarks/selection.py``.
+
+Atoms are drawn from a Dirichlet distribution with shape 0.5 and activations from a gamma
+distribution with shape 0.5, so that the components can be told apart in principle. Noise is one of
+
+- *integer*: Skellam noise, fitted with likelihood "integer";
+- *real, noise grows*: normal noise whose variance is proportional to λ₀ + λ₁, as the library has it
+  for real data;
+- *real, constant noise*: normal noise of the same variance in all cells around a product of
+  nonnegative activations and signed components: not the library's model.
+
+The signal-to-noise ratio is the variance of the mean over the mean variance of the noise, over all
+cells. The data sets of a row have ratios from 1 to 10, equally spaced on a logarithmic scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from reports import row, table_head
+
+from seminmf import BayesianSkellamSNMF, select_n_components
+from seminmf.datasets import load_ionosphere, load_segment, load_shuttle
+from seminmf.selection import Selection
+
+KINDS = ("integer", "real, noise grows", "real, constant noise")
+TRUE_NUMBERS = (2, 4, 7)
+CRITERIA = ("elbo", "heldout")
+N_SAMPLES, N_FEATURES = 200, 50
+# Candidates on either side of the true number.
+REACH = 2
+REAL_CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12)
+MOST_ROWS = 300
+
+
+def simulate(kind: str, n_components: int, ratio: float, seed: int) -> NDArray:
+    """A matrix of one kind with this signal-to-noise ratio."""
+    random = RandomState(seed)
+    atoms = random.dirichlet(np.full(2 * N_FEATURES, 0.5), size=n_components)
+    atoms = atoms.reshape(n_components, 2, N_FEATURES).transpose(1, 0, 2)
+    rates = random.gamma(0.5, size=(N_SAMPLES, n_components)) @ atoms
+    mean, total = rates[0] - rates[1], rates[0] + rates[1]
+    variance = mean.var() / ratio
+    scale = variance / total.mean()
+    if kind == "integer":
+        positive, negative = random.poisson(rates / scale)
+        return (positive - negative).astype(float)
+    if kind == "real, constant noise":
+        return mean + np.sqrt(variance) * random.normal(size=mean.shape)
+    return mean + np.sqrt(scale * total) * random.normal(size=mean.shape)
+
+
+def choose(
+    X: NDArray, candidates: Iterable[int], criterion: str, likelihood: str, folds: int, jobs: int
+) -> Selection:
+    """`select_n_components` with default settings."""
+    estimator = BayesianSkellamSNMF(likelihood=likelihood)
+    return select_n_components(
+        X,
+        candidates,
+        estimator=estimator,
+        criterion=criterion,
+        n_folds=folds,
+        n_jobs=jobs,
+        random_state=0,
+    )
+
+
+def choices(kind: str, true: int, options: argparse.Namespace) -> Iterator[dict[str, int]]:
+    """What each criterion chose, for one data set after the other."""
+    likelihood = kind.split(",")[0]
+    candidates = range(max(1, true - REACH), true + REACH + 1)
+    for repeat, ratio in enumerate(np.geomspace(1, 10, options.repeats)):
+        X = simulate(kind, true, ratio, options.seed + repeat)
+        yield {
+            criterion: choose(
+                X, candidates, criterion, likelihood, options.folds, options.jobs
+            ).best
+            for criterion in CRITERIA
+        }
+
+
+def simulated_table(options: argparse.Namespace) -> None:
+    """How often each criterion is right, and what it chose from the lowest ratio to the highest."""
+    print(f"\n{N_SAMPLES} samples, {N_FEATURES} features, candidates K ± {REACH}.\n")
+    header = ["data", "K"]
+    for criterion in CRITERIA:
+        header += [f"{criterion}: right", f"{criterion}: chosen, ratio 1 to 10"]
+    print("\n".join(table_head(header)), flush=True)
+    for kind in KINDS:
+        for true in TRUE_NUMBERS:
+            found = list(choices(kind, true, options))
+            cells: list[object] = [kind, true]
+            for criterion in CRITERIA:
+                chosen = [each[criterion] for each in found]
+                cells += [f"{chosen.count(true)} of {len(chosen)}", " ".join(map(str, chosen))]
+            print(row(cells), flush=True)
+
+
+def bundled() -> Iterator[tuple[str, NDArray]]:
+    """The library's data sets, each feature in units of its standard deviation."""
+    for load in (load_ionosphere, load_segment, load_shuttle):
+        X, _ = load(return_X_y=True)
+        rows = RandomState(0).permutation(len(X))[:MOST_ROWS]
+        X = X[np.sort(rows)]
+        X = X[:, X.std(axis=0) > 0]
+        yield load.__name__.removeprefix("load_"), (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def bundled_table(options: argparse.Namespace) -> None:
+    """Both criteria side by side on data whose number of components nobody knows."""
+    print(f"\nStandardised, {MOST_ROWS} rows, candidates {REAL_CANDIDATES}.\n")
+    print("\n".join(table_head(["data", *CRITERIA, *(f"{name}: verdict" for name in CRITERIA)])))
+    for name, X in bundled():
+        found = [
+            choose(X, REAL_CANDIDATES, criterion, "real", options.folds, options.jobs)
+            for criterion in CRITERIA
+        ]
+        print(row([name, *(f.best for f in found), *(f.verdict for f in found)]), flush=True)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeats", type=int, default=10, help="data sets for each row")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=("simulated", "bundled"), default=None)
+    options = parser.parse_args()
+    begin = time.perf_counter()
+    if options.only != "bundled":
+        simulated_table(options)
+    if options.only != "simulated":
+        bundled_table(options)
+    print(f"\n{(time.perf_counter() - begin) / 60:.0f} minutes.")
+
+
+if __name__ == "__main__":
+    main()
