@@ -79,7 +79,8 @@ def choices(kind: str, true: int, options: argparse.Namespace) -> Iterator[dict[
     """What each criterion chose, for one data set after the other."""
     likelihood = kind.split(",")[0]
     candidates = range(max(1, true - REACH), true + REACH + 1)
-    for repeat, ratio in enumerate(np.geomspace(1, 10, options.repeats)):
+    ratios = list(enumerate(np.geomspace(1, 10, options.repeats)))
+    for repeat, ratio in ratios[:: options.step]:
         X = simulate(kind, true, ratio, options.seed + repeat)
         yield {
             criterion: choose(
@@ -132,6 +133,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=10, help="data sets for each row")
+    parser.add_argument("--step", type=int, default=1, help="2 takes every other data set")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)

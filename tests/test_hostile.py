@@ -155,6 +155,7 @@ FIVE_COMPONENTS = {"n_components": 5, "init": "prior", "random_state": 0}
 @example(X=np.array([[-3e-217], [0.0], [0.0]]), prior=prior_of(0.3, 5.0), others=ONE_COMPONENT)
 @example(X=np.array([[2e-121], [2e-114]]), prior=prior_of(0.3), others=FIVE_COMPONENTS)
 @example(X=np.array([[0.0]]), prior=prior_of(4.0), others=ONE_COMPONENT)
+@example(X=np.array([[0.0], [2e-302]]), prior=prior_of(4.0, 5.0), others=FIVE_COMPONENTS)
 def test_real_data(make, X, prior, others):
     assert_sane(fit(make(**prior, **others), X), X, rtol=1e-10)
 

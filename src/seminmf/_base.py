@@ -32,6 +32,8 @@ S = TypeVar("S")
 
 # Below this share of the mean |x| a dispersion is no noise but rounding.
 _LEAST_DISPERSION = 1e-12
+# Posterior rates have the dispersion as their divisor: it must leave room for them.
+_SMALLEST_DISPERSION = 1e-300
 # Computations run in a unit of at least this, in the unit of the priors.
 _LEAST_UNIT = {"float32": 1e-3, "float64": 1e-12}
 
@@ -432,7 +434,7 @@ def dispersion(
     estimate = 2 * divergence / max(n_observed - n_parameters, 1.0)
     if summary.largest == 0:
         return 1.0
-    return max(estimate, _LEAST_DISPERSION * summary.mean_size, np.finfo(float).tiny)
+    return max(estimate, _LEAST_DISPERSION * summary.mean_size, _SMALLEST_DISPERSION)
 
 
 def like(X: Any, values: NDArray) -> Any:
