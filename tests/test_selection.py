@@ -9,6 +9,7 @@ from scipy.special import digamma
 from scipy.stats import skellam
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, select_n_components, selection
+from seminmf._inference.hyperparameters import gamma_shape
 
 matplotlib.use("Agg")
 
@@ -176,7 +177,7 @@ def test_density_of_cells():
 def test_gamma_shape():
     for shape in (0.02, 0.7, 60.0):
         gap = np.log(shape) - digamma(shape)
-        assert selection._gamma_shape(gap) == pytest.approx(shape, rel=1e-6)
+        assert gamma_shape(gap) == pytest.approx(shape, rel=1e-6)
 
 
 def test_the_users_prior_is_kept():

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, logsumexp, polygamma
+from scipy.special import digamma, gammaln, logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_random_state
 
 from . import _validation as check
+from ._inference.hyperparameters import gamma_shape
 from ._inference.vb import geometric_atoms
 from ._passes.pool import count_threads
 from .bayesian import BayesianSkellamSNMF
@@ -383,19 +384,9 @@ def _learned_prior(
     groups += [slice(n_components, None)] if problem.noise else []
     for group in groups:
         mean = float(np.mean(means[:, group]))
-        best = float(np.clip(_gamma_shape(np.log(mean) - np.mean(logs[:, group])), *_SHAPES))
+        best = float(np.clip(gamma_shape(np.log(mean) - np.mean(logs[:, group])), *_SHAPES))
         new_shape[:, group], new_rate[:, group] = best, best / mean
     return {"activation_shape_prior": new_shape, "activation_rate_prior": new_rate}
-
-
-def _gamma_shape(gap: float) -> float:
-    """α with ln α − ψ(α) = gap: the most probable shape of a gamma distribution."""
-    gap = max(gap, 1e-6)
-    shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)
-    for _ in range(20):
-        step = (np.log(shape) - digamma(shape) - gap) / (1 / shape - polygamma(1, shape))
-        shape = max(shape - step, shape / 10)
-    return float(shape)
 
 
 # --- evidence -------------------------------------------------------------------------------

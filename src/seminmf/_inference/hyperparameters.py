@@ -100,7 +100,7 @@ class Objective(NamedTuple):
         return self.incidence.T @ self.outer.slope(self.incidence @ shapes) + self.statistic
 
 
-def gamma_shape(gap: NDArray) -> NDArray:
+def gamma_shape(gap: Any) -> Any:
     """Shape α of gamma distributions with ln E[λ] − E[ln λ] = ln α − ψ(α) = gap."""
     gap = np.maximum(gap, 0.5 / SHAPE_BOUNDS[1])
     # Minka's start, within 1.5 %, and Newton's method in ln α.
