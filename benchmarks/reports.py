@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from curves import Curve
+from tables import row, table_head
 
 # Start → solver → curve, for one problem.
 Runs = dict[int, dict[str, Curve]]
@@ -102,16 +103,6 @@ def best_of_table(everything: dict[str, Runs], candidate: str) -> str:
             cells += [f"{difference:+.1e}", "yes" if difference >= -AS_GOOD[-1] else "no"]
         lines.append(row(cells))
     return "\n".join(lines)
-
-
-def row(cells: Iterable[object]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"
-
-
-def table_head(header: Sequence[str]) -> list[str]:
-    """The first two rows."""
-    return [row(header), row(["---"] * len(header))]
 
 
 def _best_cell(best: float, runs: Runs, solver: str) -> str:

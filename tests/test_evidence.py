@@ -7,16 +7,21 @@ from scipy.special import digamma, gammaln
 
 from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
 from seminmf._inference import em, evidence
-from seminmf._inference.evidence import History, Task, maximise, standard_nodes
-from seminmf._inference.prior_statistics import Expectations, Maps, Statistics
+from seminmf._inference.activation_prior import ActivationPrior
+from seminmf._inference.belief import Belief
+from seminmf._inference.evidence import Stage, maximise
+from seminmf._inference.marginal import Task, derivatives, evaluate, prior_constants
+from seminmf._inference.nodes import standard_nodes
+from seminmf._inference.prior_statistics import Maps
 from seminmf._inference.problem import Prior, Problem
 from seminmf._likelihoods import Integer
 from seminmf._passes.pool import Pool
 from seminmf._passes.quadrature import integrate
 from seminmf._sources import DenseSource
 
-BY_COMPONENT = Maps(np.arange(2)[None], np.arange(2)[None], np.arange(12).reshape(2, 2, 3))
+BY_COMPONENT = Maps(np.arange(2)[None], np.arange(2)[None], None)
 FIXED = Maps(None, None, None)
+WEAK = Belief.weak(np.zeros(4), 1e-6)
 
 
 def draw(n_samples, shapes=(5.0, 50.0), seed=0, missing=0.0, mean=100.0):
@@ -42,8 +47,8 @@ def make_problem(X, shape, rate, atom_shape=1.0, n_threads=1):
     )
 
 
-def integrate_problem(problem, atoms, modes, n_steps=8):
-    own = evidence.ActivationPrior.of(problem.prior, BY_COMPONENT)
+def integrate_problem(problem, atoms, modes):
+    own = ActivationPrior.of(problem.prior, BY_COMPONENT)
     return integrate(
         problem.source,
         1.0,
@@ -52,7 +57,6 @@ def integrate_problem(problem, atoms, modes, n_steps=8):
         problem.sample_weight,
         modes,
         standard_nodes(2),
-        n_steps,
         own.scores,
         problem.pool,
     )
@@ -130,21 +134,20 @@ def test_more_components_take_points_of_a_sequence():
 
 def objective_at(task, point, step):
     atoms = point.atoms * np.exp(step[:12].reshape(2, 2, 3))
-    own = point.activation_prior.moved(step[12:])
-    return evidence._evaluate(task, atoms, own, point.marginal.modes, 8).objective
+    own = point.activation_prior.at(point.activation_prior.logs + step[12:])
+    return evaluate(task, atoms, own, point.marginal.modes).objective
 
 
 def test_slopes_are_the_derivatives_of_the_objective():
     X, atoms, activations = draw(300, missing=0.1)
     problem = make_problem(X, [4.0, 60.0], [0.05, 0.5])
-    past = Statistics.of(
-        Expectations(activations, np.log(activations) - 0.05, np.log(atoms)), BY_COMPONENT
-    )
-    task = Task(problem, 1.0, History(past, 0.5))
-    own = evidence.ActivationPrior.of(problem.prior, BY_COMPONENT)
-    moved = atoms * np.exp(0.1 * np.random.RandomState(0).normal(size=atoms.shape))
-    point = evidence._evaluate(task, moved, own, np.log(activations), 10)
-    slope, curvature = evidence._derivatives(task, point)
+    random = np.random.RandomState(0)
+    root = random.normal(size=(4, 4))
+    task = Task(problem, 1.0, standard_nodes(2), Belief(root @ root.T, random.normal(size=4)))
+    own = ActivationPrior.of(problem.prior, BY_COMPONENT)
+    moved = atoms * np.exp(0.1 * random.normal(size=atoms.shape))
+    point = evaluate(task, moved, own, np.log(activations))
+    slope, curvature = derivatives(task, point)
     assert np.linalg.eigvalsh(curvature).min() > 0
     for n in range(16):
         step = np.zeros(16)
@@ -157,7 +160,13 @@ def test_objective_never_falls_and_threads_do_not_matter():
     X, atoms, activations = draw(2000, missing=0.05)
     start = em.State(activations, np.full((2, 2, 3), 1 / 6) + 0.1 * atoms)
     found = [
-        maximise(make_problem(X, [1.0, 2.0], [0.01, 0.02], n_threads=n), BY_COMPONENT, None, start)
+        maximise(
+            make_problem(X, [1.0, 2.0], [0.01, 0.02], n_threads=n),
+            BY_COMPONENT,
+            WEAK,
+            start,
+            (Stage(0, 5, 40, 0.1),),
+        )
         for n in (1, 2)
     ]
     assert len(found[0].objectives) > 3
@@ -166,19 +175,56 @@ def test_objective_never_falls_and_threads_do_not_matter():
     np.testing.assert_allclose(found[0].atoms.sum(axis=(0, 2)), 1)
 
 
-def test_history_holds_the_prior():
+def test_few_samples_first_end_at_the_same_optimum():
+    X, atoms, activations = draw(3000)
+    problem = make_problem(X, [1.0, 2.0], [0.01, 0.02])
+    start = em.State(activations, atoms)
+    both, one = (
+        maximise(problem, BY_COMPONENT, WEAK, start, stages)
+        for stages in (evidence.STAGES, evidence.STAGES[-1:])
+    )
+    np.testing.assert_allclose(both.objectives[-1], one.objectives[-1], atol=0.2)
+    assert one.own.surprise(both.own) < 1
+
+
+def test_a_belief_holds_the_prior():
     X, atoms, activations = draw(200)
     shapes, rates = np.array([3.0, 20.0]), np.array([0.02, 0.3])
-    logs = np.broadcast_to(digamma(shapes) - np.log(rates), (200, 2))
-    means = np.broadcast_to(shapes / rates, (200, 2))
-    past = Statistics.of(Expectations(means, logs, np.log(atoms)), BY_COMPONENT)
     problem = make_problem(X, [1.0, 1.0], [0.01, 0.01])
     start = em.State(activations, atoms)
-    held = maximise(problem, BY_COMPONENT, History(past, 1e6), start).prior
+    firm = Belief.weak(np.log([*shapes, *rates]), 1e7)
+    held = maximise(problem, BY_COMPONENT, firm, start).prior
     np.testing.assert_allclose(held.activation_shape[0], shapes, rtol=1e-3)
     np.testing.assert_allclose(held.activation_rate[0], rates, rtol=1e-3)
-    fixed = maximise(problem, FIXED, None, start).prior
-    np.testing.assert_array_equal(fixed.activation_shape, problem.prior.activation_shape)
+    for maps, belief in ((FIXED, Belief.weak(np.zeros(0), 1.0)), (BY_COMPONENT, None)):
+        fixed = maximise(problem, maps, belief, start).prior
+        np.testing.assert_array_equal(fixed.activation_shape, problem.prior.activation_shape)
+
+
+def test_frozen_atoms_stay():
+    X, atoms, activations = draw(200)
+    problem = make_problem(X, [1.0, 1.0], [0.01, 0.01])
+    problem = problem._replace(frozen=np.array([True, False]))
+    found = maximise(problem, BY_COMPONENT, WEAK, em.State(activations, atoms))
+    np.testing.assert_allclose(found.atoms[:, 0], atoms[:, 0], rtol=1e-12)
+    assert np.abs(found.atoms[:, 1] / atoms[:, 1] - 1).max() > 1e-3
+
+
+def test_what_halves_say_adds_up_to_what_the_whole_says():
+    """Beliefs of two halves of the samples, with the atoms known, against that of all samples."""
+    X, atoms, activations = draw(4000)
+    known = {"atom_shape": 1e9 * atoms}
+    beliefs = []
+    for rows in (slice(0, 2000), slice(2000, 4000), slice(0, 4000)):
+        problem = make_problem(X[rows], [4.0, 60.0], [0.05, 0.5])
+        problem = problem._replace(prior=problem.prior._replace(**known))
+        start = em.State(activations[rows], atoms)
+        beliefs.append(maximise(problem, BY_COMPONENT, WEAK, start).own)
+    together = beliefs[0].joined(beliefs[1])
+    deviations = np.sqrt(np.diag(np.linalg.inv(beliefs[2].precision)))
+    assert np.all(np.abs(together.mean - beliefs[2].mean) < deviations)
+    np.testing.assert_allclose(together.precision, beliefs[2].precision, rtol=0.1)
+    assert beliefs[0].surprise(beliefs[1]) < 30
 
 
 def test_it_finds_what_the_mean_field_misses():
@@ -199,9 +245,11 @@ def test_it_finds_what_the_mean_field_misses():
         for other in (model.atoms_, found.atoms)
     ]
     assert errors[1] < 0.5 * errors[0]
-    own = evidence.ActivationPrior.of(problem.prior, FIXED)
-    truth = evidence._evaluate(Task(problem, 1.0, None), atoms, own, np.log(activations), 8)
-    assert found.objectives[0] < truth.objective - 10
+    own = ActivationPrior.of(problem.prior, FIXED)
+    task = Task(problem, 1.0, standard_nodes(2), None)
+    truth = evaluate(task, atoms, own, np.log(activations))
+    mean_field = evaluate(task, model.atoms_, own, np.log(model.activations_))
+    assert mean_field.objective < truth.objective - 10
     assert found.objectives[-1] > truth.objective - 10
 
 
@@ -212,14 +260,14 @@ def test_total_evidence_of_a_small_problem():
     X[:, 0] = random.poisson(10, size=30) - random.poisson(10, size=30)
     problem = make_problem(X, [30.0, 30.0], [1.0, 1.0], atom_shape=6.0)
     start = em.State(np.full((30, 2), 30.0), np.full((2, 2, 3), 1 / 6))
-    found = maximise(problem, FIXED, None, start, tol=1e-6)
-    own = evidence.ActivationPrior.of(problem.prior, FIXED)
-    task = Task(problem, 1.0, None)
+    found = maximise(problem, FIXED, None, start, (Stage(0, 5, 40, 1e-6),))
+    own = ActivationPrior.of(problem.prior, FIXED)
+    task = Task(problem, 1.0, standard_nodes(2), None)
     logs = []
     for _ in range(4000):
         atoms = random.dirichlet(np.full(6, 6.0), size=2).reshape(2, 2, 3).transpose(1, 0, 2)
-        point = evidence._evaluate(task, atoms, own, np.log(start.activations), 3)
-        logs.append(point.marginal.evidence + evidence._constants(problem, own))
+        point = evaluate(task, atoms, own, np.log(start.activations))
+        logs.append(point.marginal.evidence + prior_constants(problem, own))
     largest = max(logs)
     exact = largest + np.log(np.mean(np.exp(np.array(logs) - largest)))
     np.testing.assert_allclose(found.evidence, exact, atol=0.5)

@@ -35,7 +35,8 @@ def estimator(likelihood="integer", **parameters):
 def learned(learner):
     """All that a learner knows, as a list of arrays."""
     state = learner._learned
-    return [*state.prior, *state.statistics, state.n_matrices, state.weight]
+    *numbers, atoms = state.statistics
+    return [*state.prior, *numbers, *atoms, *state.belief, state.n_matrices, state.weight]
 
 
 def assert_same(first, second):

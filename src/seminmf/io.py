@@ -18,7 +18,10 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from ._inference.atom_history import AtomHistory
+from ._inference.belief import Belief
 from ._inference.loop import REASONS
+from ._inference.prior_statistics import Statistics
 from ._inference.problem import Prior
 
 FORMAT = "seminmf"
@@ -48,7 +51,7 @@ _ARRAY_PARAMETERS = tuple(f"{name}_prior" for name in Prior._fields)
 
 # A learner: the statistics of its stream, and what fixes how the stream goes on.
 LEARNER = "PriorLearner"
-_STATISTICS = ("gamma", "delta", "xi")
+_STATISTICS = ("gamma", "delta")
 _SHARING_PARAMETERS = ("activation_shape_sharing", "activation_rate_sharing", "atom_sharing")
 _LEARNER_SCALARS: dict[str, type] = {
     "n_features_in_": int,
@@ -128,6 +131,8 @@ def _learner_content(learner: Any) -> _Content:
     learned = learner._learned
     arrays = {f"_prior.{field}": value for field, value in learned.prior._asdict().items()}
     arrays |= {name: getattr(learned.statistics, name) for name in _STATISTICS}
+    arrays |= {f"atoms.{name}": value for name, value in learned.statistics.atoms._asdict().items()}
+    arrays |= {f"belief.{name}": value for name, value in learned.belief._asdict().items()}
     inner, inner_arrays = _split_parameters(learner.estimator, _ARRAY_PARAMETERS)
     parameters, own_arrays = _split_parameters(learner, _SHARING_PARAMETERS, skip=("estimator",))
     fitted = {
@@ -285,7 +290,12 @@ def _read_header(text: str) -> dict[str, Any]:
 def _array_names(estimator: str) -> set[str]:
     """Names of all arrays that a file of this estimator may hold."""
     own = (
-        (*_STATISTICS, *(f"parameter.{parameter}" for parameter in _SHARING_PARAMETERS))
+        (
+            *_STATISTICS,
+            *(f"atoms.{name}" for name in AtomHistory._fields),
+            *(f"belief.{name}" for name in Belief._fields),
+            *(f"parameter.{parameter}" for parameter in _SHARING_PARAMETERS),
+        )
         if estimator == LEARNER
         else _ARRAYS[estimator]
     )
@@ -338,7 +348,6 @@ def _rebuild(content: _Content) -> Any:
 def _rebuild_learner(content: _Content) -> Any:
     """The learner that the content describes."""
     from .bayesian import BayesianSkellamSNMF
-    from .prior_learning import Learned
 
     inner_name = BayesianSkellamSNMF.__name__
     inner = _parameters(content, inner_name, "estimator_parameters", _ARRAY_PARAMETERS)
@@ -357,33 +366,60 @@ def _rebuild_learner(content: _Content) -> Any:
     }
     if numbers["n_matrices"] < 0 or not 0 < min(numbers["weight"], numbers["n_samples"]) < math.inf:
         raise ValueError("its counts of matrices and samples must be above 0")
-    prior, statistics = _learned_arrays(content, learner, numbers["n_samples"])
+    plan = learner._plan(learner._n_samples, learner.n_features_in_)
+    learned = _learned(content, learner, plan, **numbers)
     names = _feature_names(content.header.get("feature_names"), learner.n_features_in_)
     if names is not None:
         learner.feature_names_in_ = names
-    learner._publish(Learned(prior, statistics, numbers["n_matrices"], numbers["weight"]), ())
+    learner._publish(learned, plan)
     return learner
 
 
-def _learned_arrays(content: _Content, learner: Any, n_samples: float) -> tuple[Prior, Any]:
-    """Prior and statistics of a learner, of the sizes that its sharing maps ask for."""
-    from ._inference.prior_statistics import Statistics
-
-    sizes = {
-        "2": 2,
-        "J": learner._n_samples,
-        "K": learner.estimator.n_components,
-        "I": learner.n_features_in_,
-    }
-    labels = learner._maps(learner._n_samples, learner.n_features_in_).sizes
-    arrays = [
-        _checked_array(content, name, (n,)) for name, n in zip(_STATISTICS, labels, strict=True)
-    ]
-    if not all(np.all(np.isfinite(array)) for array in arrays) or np.any(arrays[1] < 0):
-        raise ValueError("its statistics are not finite, or its sums of activations are negative")
+def _learned(
+    content: _Content, learner: Any, plan: Any, n_matrices: int, weight: float, n_samples: float
+) -> Any:
+    """What a learner knows, in arrays of the sizes that its sharing maps ask for."""
+    n_components, n_features = learner.estimator.n_components, learner.n_features_in_
+    sizes = {"2": 2, "J": learner._n_samples, "K": n_components, "I": n_features}
     prior = _prior(content, sizes)
     _check_numbers("_prior.activation_rate", prior.activation_rate, zero=False)
-    return prior, Statistics(n_samples, *arrays)
+    # A learner that has seen nothing has all that is fixed by its settings.
+    empty = learner._start(learner._n_samples, n_features, plan)
+    gamma, delta = (
+        _checked_array(content, name, getattr(empty.statistics, name).shape) for name in _STATISTICS
+    )
+    belief = Belief(
+        *(
+            _checked_array(content, f"belief.{name}", array.shape)
+            for name, array in empty.belief._asdict().items()
+        )
+    )
+    atoms = _atom_history(content, n_components, n_features)
+    statistics = Statistics(n_samples, gamma, delta, atoms)
+    if np.any(delta < 0) or not all(
+        np.all(np.isfinite(a)) for a in (gamma, delta, *belief, *atoms)
+    ):
+        raise ValueError("its statistics are not finite, or its sums of activations are negative")
+    return empty._replace(
+        prior=prior, statistics=statistics, belief=belief, n_matrices=n_matrices, weight=weight
+    )
+
+
+def _atom_history(content: _Content, n_components: int, n_features: int) -> AtomHistory:
+    """What matrices said of the atoms."""
+    shape = (2, n_components, n_features)
+    weights = _array(content, "atoms.weights")
+    records = (len(weights), *shape) if weights.ndim == 1 else ()
+    shapes = {"settled": shape, "weights": records[:1]}
+    history = AtomHistory(
+        *(
+            _checked_array(content, f"atoms.{name}", shapes.get(name, records))
+            for name in AtomHistory._fields
+        )
+    )
+    if not all(np.all(part >= 0) for part in (weights, history.information, history.best_for)):
+        raise ValueError("its records have weights, shapes or information below 0")
+    return history
 
 
 def _parameters(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,60 +12,22 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from . import _sharing
+from . import _collection, _sharing
 from . import _validation as check
-from ._inference import em, evidence
-from ._inference.evidence import History
-from ._inference.hyperparameters import gamma_shape
-from ._inference.prior_statistics import (
-    Expectations,
-    Maps,
-    Statistics,
-    best_order,
-    update_prior,
-)
+from ._collection import Collection
+from ._inference.prior_statistics import Maps, bounds_met
 from ._inference.problem import Prior
+from ._learned import Learned, Plan
+from ._posteriors import as_parameters
 from ._progress import Progress
 from ._sharing import Sharing
+from ._stream import next_matrix
 from .bayesian import BayesianSkellamSNMF
 
 # Both (J, K) and (2, K, I) count the components on this axis.
 _COMPONENT_AXIS = 1
-# The rate at which an annealed learner goes on.
-_LASTING_RATE = 0.02
 # Entries of the atoms up to which correlations are kept: each pass has a matrix of their pairs.
 _LARGEST = 400
-# Nothing of the activations' prior is found together with the atoms.
-_NO_MAPS = Maps(None, None, None)
-
-
-class Learned(NamedTuple):
-    """What a learner knows.
-
-    Attributes
-    ----------
-    prior : Prior
-        The prior that has been learned.
-    statistics : Statistics
-        What it was learned from.
-    n_matrices : int
-        Matrices that have been seen, without the start, which counts as one more.
-    weight : float
-        Matrices that the statistics stand for: 1 / Σ of the squared weights of those in them.
-    """
-
-    prior: Prior
-    statistics: Statistics
-    n_matrices: int
-    weight: float
-
-
-class Posterior(NamedTuple):
-    """The fit to one matrix, and its bound or evidence."""
-
-    model: BayesianSkellamSNMF
-    expected: Expectations
-    objective: float
 
 
 class PriorLearner(BaseEstimator):
@@ -97,8 +58,9 @@ class PriorLearner(BaseEstimator):
         the matrices say little, and means nothing where they say much. 0 is the paper's rule.
     max_iter : int, default=100
         Most rounds of `fit`.
-    tol : float, default=1e-5
-        `fit` has converged when a round gains less than `tol` times the size of the total bound.
+    tol : float, default=0.1
+        `fit` has converged when a round gains less than this in the total bound. It is a logarithm:
+        a gain of 0.1 is far below what tells one prior from another.
     n_jobs : int or None, default=None
         Matrices that `fit` works on at the same time. None and -1 are all cores.
     verbose : int, default=0
@@ -163,7 +125,7 @@ class PriorLearner(BaseEstimator):
         posterior: str = "auto",
         hyperprior: float = 0.01,
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 0.1,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -199,42 +161,22 @@ class PriorLearner(BaseEstimator):
         self._check_parameters()
         first = not hasattr(self, "_learned")
         n_samples, n_features = self._check_matrix(X, first)
-        maps = self._maps(n_samples, n_features)
+        plan = self._plan(n_samples, n_features)
         if not first:
-            self._check_rows(maps, self._n_samples, [n_samples])
+            self._check_rows(plan.maps, self._n_samples, [n_samples])
         scale = self.estimator._scale_for(X) if first else self.scale_
         seed = self._draw_seed() if first else self._seed
-        learned = self._start(n_samples, n_features, maps) if first else self._learned
-        posterior = self._posterior(X, learned, maps, scale, seed)
-        learned, notes = self._learn_from(learned, posterior, maps)
+        learned = self._start(n_samples, n_features, plan) if first else self._learned
+        own = {"scale": scale, "random_state": _seed_of(seed, learned.n_matrices)}
+        posterior, learned = next_matrix(
+            self.estimator, X, learned, plan, self.learning_rate, **own
+        )
         if first:
             check.record_features(self, X)
             self.scale_, self._seed, self._n_samples = scale, seed, n_samples
-        self._publish(learned, notes)
+        self._publish(learned, plan)
         self.last_ = posterior.model
         return self
-
-    def _learn_from(
-        self, learned: Learned, posterior: Posterior, maps: Maps
-    ) -> tuple[Learned, tuple[str, ...]]:
-        """The paper's online rule: blend the statistics, and take the best prior for them."""
-        rate, atom_rate = self._rates(learned.n_matrices)
-        new = Statistics.of(posterior.expected, maps)
-        statistics = learned.statistics.blend(new, rate, atom_rate)
-        weight = 1 / ((1 - atom_rate) ** 2 / learned.weight + atom_rate**2)
-        update = update_prior(learned.prior, statistics, maps, self.hyperprior / weight)
-        return Learned(update.prior, statistics, learned.n_matrices + 1, weight), update.notes
-
-    def _rates(self, n_matrices: int) -> tuple[float, float]:
-        """Weight of the next matrix for the activations' prior, and for the atoms'."""
-        harmonic = 1 / (n_matrices + 2)
-        if self.learning_rate == "harmonic":
-            return harmonic, harmonic
-        if self.learning_rate == "annealed":
-            # One matrix has many activations, and a start that is forgotten misleads nobody; but
-            # it has each atom once, and needs the start beside it.
-            return max(1 / (n_matrices + 1), _LASTING_RATE), max(harmonic, _LASTING_RATE)
-        return float(self.learning_rate), float(self.learning_rate)
 
     # --- batch ------------------------------------------------------------------------------
 
@@ -254,163 +196,39 @@ class PriorLearner(BaseEstimator):
         self
         """
         self._check_parameters()
-        collection, n_features = self._check_collection(X)
-        maps = self._common_maps(collection, n_features)
-        n_samples = len(collection[0])
-        self._check_observations(maps, len(collection))
-        scale = _geometric_mean([self.estimator._scale_for(matrix) for matrix in collection])
+        matrices, n_features = self._check_collection(X)
+        n_samples = len(matrices[0])
+        plan = self._plan(n_samples, n_features)
+        self._check_rows(plan.maps, n_samples, [len(matrix) for matrix in matrices])
+        self._check_observations(plan.maps, len(matrices))
         seed = self._draw_seed()
-        start = self._start(n_samples, n_features, maps)
+        collection = Collection(
+            matrices,
+            self.estimator,
+            _geometric_mean([self.estimator._scale_for(matrix) for matrix in matrices]),
+            [_seed_of(seed, t) for t in range(len(matrices))],
+            plan,
+            -1 if self.n_jobs is None else self.n_jobs,
+        )
+        start = self._start(n_samples, n_features, plan)
         with Progress(self.max_iter, "prior", bool(self.verbose)) as progress:
-            rounds = self._rounds(collection, start, maps, scale, seed, progress)
-        check.record_features(self, collection[0])
-        self.scale_, self._seed, self._n_samples = scale, seed, n_samples
-        self.lower_bounds_, self.converged_ = np.array(rounds.bounds), rounds.converged
-        self._publish(rounds.learned, rounds.notes)
-        self.last_ = rounds.posteriors[-1].model
+            rounds, converged = _collection.learn(
+                collection, start, self.max_iter, self.tol, progress
+            )
+        if not converged:
+            warnings.warn(
+                f"No convergence after max_iter={self.max_iter} rounds: the total bound still "
+                f"gained more than tol={self.tol} in the last one. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        check.record_features(self, matrices[0])
+        self.scale_, self._seed, self._n_samples = collection.scale, seed, n_samples
+        self.lower_bounds_ = np.array([each.total for each in rounds])
+        self.converged_ = converged
+        self._publish(rounds[-1].learned, plan)
+        self.last_ = rounds[-1].posteriors[-1].model
         return self
-
-    def _rounds(
-        self,
-        collection: list[Any],
-        learned: Learned,
-        maps: Maps,
-        scale: float,
-        seed: int,
-        progress: Progress,
-    ) -> Rounds:
-        """Fit all matrices with the present prior, learn from them, and again."""
-        posteriors = self._posteriors(collection, learned.prior, scale, seed)
-        posteriors = self._in_order(posteriors, learned, maps)
-        correlated = self._keeps_correlations(posteriors[0].model.n_features_in_)
-        if correlated:
-            # Each matrix finds its own prior first, which is near the common one.
-            posteriors = self._refined(collection, posteriors, learned.prior, maps)
-        bounds = [] if correlated else [self._total_bound(posteriors, learned.prior, maps)]
-        n_matrices = len(collection)
-        for _ in range(self.max_iter):
-            statistics = Statistics.mean([Statistics.of(p.expected, maps) for p in posteriors])
-            update = update_prior(learned.prior, statistics, maps, self.hyperprior / n_matrices)
-            learned = Learned(update.prior, statistics, n_matrices, float(n_matrices))
-            if correlated:
-                posteriors = self._refined(collection, posteriors, learned.prior, _NO_MAPS)
-            else:
-                posteriors = self._posteriors(collection, learned.prior, scale, seed, posteriors)
-            bounds.append(self._total_bound(posteriors, learned.prior, maps))
-            progress.update(bounds[-1])
-            if len(bounds) > 1 and bounds[-1] - bounds[-2] <= self.tol * abs(bounds[-1]):
-                return Rounds(learned, posteriors, bounds, True, update.notes)
-        warnings.warn(
-            f"No convergence after max_iter={self.max_iter} rounds: the total bound still gained "
-            f"more than tol={self.tol} of its size in the last one. Raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-        return Rounds(learned, posteriors, bounds, False, update.notes)
-
-    def _posteriors(
-        self,
-        collection: list[Any],
-        prior: Prior,
-        scale: float,
-        seed: int,
-        before: list[Posterior] | None = None,
-    ) -> list[Posterior]:
-        """Variational posteriors of all matrices, from those before if there are any."""
-        starts = [None] * len(collection) if before is None else [p.model for p in before]
-        return self._parallel(
-            partial(self._fit_one, matrix, prior, scale, _seed_of(seed, t), start, n_jobs=1)
-            for t, (matrix, start) in enumerate(zip(collection, starts, strict=True))
-        )
-
-    def _refined(
-        self, collection: list[Any], before: list[Posterior], prior: Prior, maps: Maps
-    ) -> list[Posterior]:
-        """Posteriors of all matrices with their correlations."""
-        return self._parallel(
-            partial(_with_correlations, matrix, posterior.model, prior, maps, None)
-            for matrix, posterior in zip(collection, before, strict=True)
-        )
-
-    def _parallel(self, jobs: Iterable[Callable[[], Posterior]]) -> list[Posterior]:
-        from joblib import Parallel, delayed
-
-        # Threads: the kernels release Python's lock, and nothing has to be copied.
-        n_jobs = -1 if self.n_jobs is None else self.n_jobs
-        return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(job)() for job in jobs)
-
-    def _in_order(
-        self, posteriors: list[Posterior], learned: Learned, maps: Maps
-    ) -> list[Posterior]:
-        """Posteriors with their components in one order, which grows from the first matrix on."""
-        ordered: list[Posterior] = []
-        prior = learned.prior
-        for posterior in posteriors:
-            ordered.append(_ordered(posterior, best_order(prior, posterior.expected)))
-            parts = [learned.statistics, *(Statistics.of(p.expected, maps) for p in ordered)]
-            weight = self.hyperprior / len(parts)
-            prior = update_prior(prior, Statistics.mean(parts), maps, weight).prior
-        return ordered
-
-    def _total_bound(self, posteriors: list[Posterior], prior: Prior, maps: Maps) -> float:
-        """Sum of the matrices' bounds, and the logarithm of the hyperprior but for a constant."""
-        held = [
-            (maps.activation_shape, prior.activation_shape),
-            (maps.atom_shape, prior.atom_shape),
-        ]
-        shapes = sum(
-            float(_label_values(values, labels).sum())
-            for labels, values in held
-            if labels is not None
-        )
-        return sum(p.objective for p in posteriors) - self.hyperprior * shapes
-
-    # --- one matrix -------------------------------------------------------------------------
-
-    def _posterior(
-        self, X: Any, learned: Learned, maps: Maps, scale: float, seed: int
-    ) -> Posterior:
-        """The fit to one matrix; started again if another order of its components is better."""
-        own = _seed_of(seed, learned.n_matrices)
-        posterior = self._fit_one(X, learned.prior, scale, own)
-        order = best_order(learned.prior, posterior.expected)
-        if not np.array_equal(order, np.arange(len(order))):
-            start = _ordered(posterior, order).model
-            posterior = self._fit_one(X, learned.prior, scale, own, start)
-        if not self._keeps_correlations(posterior.model.n_features_in_):
-            return posterior
-        rate, _ = self._rates(learned.n_matrices)
-        # The start is no matrix: the first one speaks for itself.
-        known = learned.n_matrices > 0
-        history = History(learned.statistics, (1 - rate) / rate) if known else None
-        return _with_correlations(X, posterior.model, learned.prior, maps, history)
-
-    def _keeps_correlations(self, n_features: int) -> bool:
-        size = 2 * self.estimator.n_components * n_features
-        return self.posterior == "correlated" or (self.posterior == "auto" and size <= _LARGEST)
-
-    def _fit_one(
-        self,
-        X: Any,
-        prior: Prior,
-        scale: float,
-        seed: int,
-        start: BayesianSkellamSNMF | None = None,
-        **parameters: Any,
-    ) -> Posterior:
-        """A copy of the estimator with this prior, fitted to X."""
-        model = clone(self.estimator)
-        model.set_params(**_as_parameters(prior), scale=scale, random_state=seed, **parameters)
-        if start is not None:
-            model.set_params(init="random", n_init=1)
-            model.fit(X, atom_shape=start.atom_shape_, activation_shape=start.activation_shape_)
-        else:
-            if _tells_apart(prior):
-                model.set_params(init="prior", n_init=1)
-            model.fit(X)
-        if model.stop_reason_ == "interrupted":
-            raise KeyboardInterrupt
-        return Posterior(model, _expectations(model), model.lower_bound_)
 
     # --- checks and start -------------------------------------------------------------------
 
@@ -507,12 +325,6 @@ class PriorLearner(BaseEstimator):
             ),
         )
 
-    def _common_maps(self, collection: list[Any], n_features: int) -> Maps:
-        lengths = [len(matrix) for matrix in collection]
-        maps = self._maps(lengths[0], n_features)
-        self._check_rows(maps, lengths[0], lengths)
-        return maps
-
     @staticmethod
     def _check_rows(maps: Maps, n_samples: int, lengths: list[int]) -> None:
         rows = [len(labels) for labels in _fields(maps)[:2] if labels is not None]
@@ -523,29 +335,27 @@ class PriorLearner(BaseEstimator):
                 f"of samples; found {n_samples} and {other}."
             )
 
-    def _start(self, n_samples: int, n_features: int, maps: Maps) -> Learned:
-        """The prior to start from counts as one matrix whose posterior it is."""
+    def _plan(self, n_samples: int, n_features: int) -> Plan:
+        """What is to be learned from matrices of this size."""
+        size = 2 * self.estimator.n_components * n_features
+        keeps = self.posterior == "correlated" or (self.posterior == "auto" and size <= _LARGEST)
+        return Plan(self._maps(n_samples, n_features), keeps, float(self.hyperprior))
+
+    def _start(self, n_samples: int, n_features: int, plan: Plan) -> Learned:
         prior = check.check_prior(self.estimator, n_samples, n_features, positive_rate=True)
-        n_components = self.estimator.n_components
-        shape, rate = (
-            np.broadcast_to(part, (n_samples, n_components))
-            for part in (prior.activation_shape, prior.activation_rate)
-        )
-        atoms = np.broadcast_to(prior.atom_shape, (2, n_components, n_features))
-        statistics = Statistics.of(Expectations.of(shape, rate, atoms), maps)
-        return Learned(prior, statistics, 0, 1.0)
+        return Learned.nothing(prior, (n_samples, self.estimator.n_components, n_features), plan)
 
     def _draw_seed(self) -> int:
         return int(check_random_state(self.estimator.random_state).randint(2**31 - 1))
 
-    def _publish(self, learned: Learned, notes: tuple[str, ...]) -> None:
+    def _publish(self, learned: Learned, plan: Plan) -> None:
         """Set what has been learned, and say what met a bound."""
         self._learned = learned
         self.n_matrices_ = learned.n_matrices
         self.estimator_ = clone(self.estimator).set_params(
-            **_as_parameters(learned.prior), scale=self.scale_
+            **as_parameters(learned.prior), scale=self.scale_
         )
-        for note in notes:
+        for note in bounds_met(learned.prior, plan.maps):
             warnings.warn(note, UserWarning, stacklevel=3)
 
     def save(self, path: Any) -> None:
@@ -562,16 +372,6 @@ class PriorLearner(BaseEstimator):
 
         check_is_fitted(self)
         save(self, path)
-
-
-class Rounds(NamedTuple):
-    """How `fit` went."""
-
-    learned: Learned
-    posteriors: list[Posterior]
-    bounds: list[float]
-    converged: bool
-    notes: tuple[str, ...]
 
 
 def _fields(maps: Maps) -> tuple[NDArray | None, ...]:
@@ -591,58 +391,6 @@ def _activation_labels(
     return _sharing.labels(
         sharing, shape if by_sample else (1, shape[1]), _COMPONENT_AXIS, name=name
     )
-
-
-def _as_parameters(prior: Prior) -> dict[str, NDArray]:
-    return {f"{name}_prior": value for name, value in prior._asdict().items()}
-
-
-def _tells_apart(prior: Prior) -> bool:
-    """Whether the prior differs between components."""
-    return any(
-        part.shape[_COMPONENT_AXIS] > 1 and not np.allclose(part, part[:, :1], rtol=1e-3)
-        for part in prior
-    )
-
-
-def _expectations(model: BayesianSkellamSNMF) -> Expectations:
-    """Expectations in the unit of the prior."""
-    rate = model.activation_rate_.astype(np.float64) * model.dispersion_
-    return Expectations.of(model.activation_shape_, rate, model.atom_shape_)
-
-
-def _with_correlations(
-    X: Any, model: BayesianSkellamSNMF, prior: Prior, maps: Maps, history: History | None
-) -> Posterior:
-    """The posterior at the atoms that maximise the evidence; it replaces the model's."""
-    data = model._check_data(X)
-    with model._problem(data.X, prior, model.dispersion_) as problem:
-        start = em.State(model.activations_ / problem.likelihood.unit, model.atoms_)
-        found = evidence.maximise(problem, maps, history, start)
-    expected = found.expected
-    dtype = model.atoms_.dtype
-    shape = gamma_shape(np.log(expected.activations) - expected.log_activations)
-    model.activations_ = (expected.activations * model.dispersion_).astype(dtype)
-    model.activation_shape_ = shape.astype(dtype)
-    model.activation_rate_ = (shape / model.activations_).astype(dtype)
-    model.atoms_, model.atom_shape_ = found.atoms.astype(dtype), found.atom_shape.astype(dtype)
-    return Posterior(model, expected, found.evidence)
-
-
-def _ordered(posterior: Posterior, order: NDArray) -> Posterior:
-    """The posterior with its components in another order."""
-    model = posterior.model
-    for name in ("activations_", "activation_shape_", "activation_rate_"):
-        setattr(model, name, getattr(model, name)[:, order])
-    model.atoms_, model.atom_shape_ = model.atoms_[:, order], model.atom_shape_[:, order]
-    return posterior._replace(expected=posterior.expected.ordered(order))
-
-
-def _label_values(values: NDArray, labels: NDArray) -> NDArray:
-    """The value of each label, of which all cells have the same."""
-    found = np.zeros(int(labels.max()) + 1)
-    found[labels] = values
-    return found
 
 
 def _seed_of(seed: int, number: int) -> int:

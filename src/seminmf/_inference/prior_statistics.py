@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import digamma
 
 from ..special import inverse_digamma
+from .atom_history import AtomHistory, AtomRecord
 from .hyperparameters import (
     DIRICHLET,
     RATE_BOUNDS,
@@ -27,13 +28,20 @@ from .hyperparameters import (
 )
 from .problem import Prior
 
+# How often the atoms' prior and what its history says with it follow each other.
+_ROUNDS = 3
+
 
 class Expectations(NamedTuple):
-    """Posterior means of λ and ln λ (J, K), in the unit of the prior, and of ln θ (2, K, I)."""
+    """Posterior means of λ and ln λ (J, K), in the unit of the prior, and of ln θ (2, K, I).
+
+    `record` is what the data say of the atoms, if it is known apart from the prior.
+    """
 
     activations: NDArray
     log_activations: NDArray
     log_atoms: NDArray
+    record: AtomRecord | None = None
 
     @classmethod
     def of(cls, shape: NDArray, rate: NDArray, atom_shape: NDArray) -> Expectations:
@@ -46,9 +54,9 @@ class Expectations(NamedTuple):
 
     def ordered(self, order: NDArray) -> Expectations:
         """The same with its components in another order."""
-        return Expectations(
-            self.activations[:, order], self.log_activations[:, order], self.log_atoms[:, order]
-        )
+        record = None if self.record is None else self.record.ordered(order)
+        activations, log_activations, log_atoms = (part[:, order] for part in self[:3])
+        return Expectations(activations, log_activations, log_atoms, record)
 
 
 def best_order(prior: Prior, expected: Expectations) -> NDArray:
@@ -85,6 +93,25 @@ class Maps:
     activation_rate: NDArray | None
     atom_shape: NDArray | None
 
+    def found_with_atoms(self) -> Maps:
+        """Those of the activations that do not tell samples apart."""
+        rows = (self.activation_shape, self.activation_rate)
+        shape, rate = (
+            labels if labels is not None and len(labels) == 1 else None for labels in rows
+        )
+        return Maps(shape, rate, None)
+
+    def without(self, others: Maps) -> Maps:
+        """The maps for what the others do not learn."""
+        shape, rate = (
+            own if other is None else None
+            for own, other in (
+                (self.activation_shape, others.activation_shape),
+                (self.activation_rate, others.activation_rate),
+            )
+        )
+        return Maps(shape, rate, self.atom_shape)
+
     @cached_property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of labels; 0 for what is not learned."""
@@ -113,7 +140,7 @@ class Maps:
 
 
 class Statistics(NamedTuple):
-    """γ and δ by label, for a matrix of `n_samples` samples on average, and ξ.
+    """γ and δ by label, for a matrix of `n_samples` samples on average, and what ξ follows from.
 
     Empty where a prior is not learned.
     """
@@ -121,17 +148,20 @@ class Statistics(NamedTuple):
     n_samples: float
     gamma: NDArray
     delta: NDArray
-    xi: NDArray
+    atoms: AtomHistory
 
     @classmethod
     def of(cls, expected: Expectations, maps: Maps) -> Statistics:
         """Statistics of one matrix (the paper's equations for γ, δ and ξ with T = 1)."""
-        n_shapes, n_rates, n_atoms = maps.sizes
+        n_shapes, n_rates, _ = maps.sizes
+        follows = expected.record is not None and maps.atom_shape is not None
         return cls(
             float(len(expected.activations)),
             _sums(expected.log_activations, maps.activation_shape, n_shapes),
             _sums(expected.activations, maps.activation_rate, n_rates),
-            _sums(expected.log_atoms, maps.atom_shape, n_atoms),
+            AtomHistory.following(expected.record)  # type: ignore[arg-type]
+            if follows
+            else AtomHistory.fixed(expected.log_atoms),
         )
 
     def blend(self, new: Statistics, rate: float, atom_rate: float) -> Statistics:
@@ -140,13 +170,20 @@ class Statistics(NamedTuple):
             (1 - rate) * self.n_samples + rate * new.n_samples,
             (1 - rate) * self.gamma + rate * new.gamma,
             (1 - rate) * self.delta + rate * new.delta,
-            (1 - atom_rate) * self.xi + atom_rate * new.xi,
+            self.atoms.times(1 - atom_rate).joined(new.atoms.times(atom_rate)),
         )
 
     @staticmethod
     def mean(parts: list[Statistics]) -> Statistics:
         """Average over matrices."""
-        return Statistics(*(np.mean(values, axis=0) for values in zip(*parts, strict=True)))
+        n_samples, gamma, delta, histories = zip(*parts, strict=True)
+        first, *others = (history.times(1 / len(parts)) for history in histories)
+        return Statistics(
+            float(np.mean(n_samples)),
+            np.mean(gamma, axis=0),
+            np.mean(delta, axis=0),
+            first.joined(*others),
+        )
 
 
 def _sums(values: NDArray, labels: NDArray | None, n_labels: int) -> NDArray:
@@ -158,29 +195,27 @@ def _sums(values: NDArray, labels: NDArray | None, n_labels: int) -> NDArray:
     return np.bincount(labels.ravel(), weights=values.ravel(), minlength=n_labels)
 
 
-class Update(NamedTuple):
-    """A learned prior, and sentences on what met a bound."""
-
-    prior: Prior
-    notes: tuple[str, ...]
-
-
 def update_prior(
     prior: Prior, statistics: Statistics, maps: Maps, hyperprior: float = 0.0
-) -> Update:
+) -> Prior:
     """The prior that maximises the bound of the posteriors that the statistics come from.
 
     `hyperprior` is the rate of an exponential distribution of each shape, divided by the number of
     matrices that the statistics stand for.
     """
     shape, rate = _update_gamma(prior, statistics, maps, hyperprior)
-    atom_shape = _update_dirichlet(prior, statistics, maps, hyperprior)
-    notes = [
-        *_notes("activation_shape_prior", shape, maps.activation_shape, SHAPE_BOUNDS),
-        *_notes("activation_rate_prior", rate, maps.activation_rate, RATE_BOUNDS),
-        *_notes("atom_shape_prior", atom_shape, maps.atom_shape, SHAPE_BOUNDS),
-    ]
-    return Update(Prior(shape, rate, atom_shape), tuple(notes))
+    return Prior(shape, rate, _update_dirichlet(prior, statistics, maps, hyperprior))
+
+
+def bounds_met(prior: Prior, maps: Maps) -> tuple[str, ...]:
+    """Sentences on what met a bound."""
+    return (
+        *_notes(
+            "activation_shape_prior", prior.activation_shape, maps.activation_shape, SHAPE_BOUNDS
+        ),
+        *_notes("activation_rate_prior", prior.activation_rate, maps.activation_rate, RATE_BOUNDS),
+        *_notes("atom_shape_prior", prior.atom_shape, maps.atom_shape, SHAPE_BOUNDS),
+    )
 
 
 def _update_gamma(
@@ -229,8 +264,12 @@ def _update_dirichlet(
     if labels is None:
         return prior.atom_shape
     counts = np.bincount(labels.ravel()).astype(np.float64)
-    objective = Objective(maps.atom_pairs, counts, statistics.xi - hyperprior, DIRICHLET)
-    return maximise(objective, _label_values(prior.atom_shape, labels, maps.sizes[2]))[labels]
+    best = _label_values(prior.atom_shape, labels, maps.sizes[2])
+    follows = len(statistics.atoms.weights) > 0
+    for _ in range(_ROUNDS if follows else 1):
+        xi = _sums(statistics.atoms.log_atoms(best[labels]), labels, maps.sizes[2])
+        best = maximise(Objective(maps.atom_pairs, counts, xi - hyperprior, DIRICHLET), best)
+    return best[labels]
 
 
 def _spread_sums(values: NDArray, labels: NDArray, n_labels: int) -> NDArray:

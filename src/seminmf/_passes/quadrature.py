@@ -1,15 +1,15 @@
 """The E-step with each sample's activations integrated out, correlations included.
 
-In √λ a sample's posterior is nearly normal around its mode. In the unit of half the mode, in which
-√λ = √λ̂ (1 + z/2), its precision is
+In the cube root of λ, as in Wilson and Hilferty's rule for gamma variables, a sample's posterior is
+nearly normal around its mode. In a unit in which ∛λ = ∛λ̂ (1 + z/3), its precision is
 
-    H = diag(α − ½) + Σ_i (λ̂ g_i)(λ̂ g_i)ᵀ q_i,    g_ki = U₀ θ_0ki − U₁ θ_1ki,
+    H = diag(α − ⅓) + Σ_i (λ̂ g_i)(λ̂ g_i)ᵀ q_i,    g_ki = U₀ θ_0ki − U₁ θ_1ki,
 
 which is not diagonal: what one component takes, another gives. Variational Bayes drops that. Here
 the integrals over the posterior are sums over nodes that stand for the normal distribution, each
 with the ratio of the posterior to it as its weight: a Gauss-Hermite rule for few components, points
 of a low-discrepancy sequence for more. In ln λ, whose posterior is skew, the same rules were biased
-by so much that it showed in thousands of samples.
+by so much that it showed in thousands of samples; in √λ they were so for small shapes.
 
 The likelihood is Skellam's (M = 1) for real data as well, in units of their dispersion: that of
 M = ∞ is no density, and would be raised by larger rates for ever.
@@ -30,11 +30,16 @@ from .._sources import Source, row_ranges
 from .compiled import kernel, prefer_wide_vectors
 from .pool import Pool
 
+# The power of λ whose posterior is taken for normal.
+_POWER = 1 / 3
 # No Newton step towards the mode is longer than this in ln λ.
 _LONGEST = 1.0
-# α − ½, the mode's shape, is taken to be no less than this share of α.
+# Steps end with one that is shorter than this, with which H has hardly changed, or after so many.
+_SHORT = 0.02
+_MOST_STEPS = 12
+# α − ⅓, the mode's shape, is taken to be no less than this share of α.
 _LEAST_SHAPE = 0.2
-# Nodes with √λ below this share of its mode do not count.
+# Nodes with ∛λ below this share of its mode do not count.
 _LEAST_ROOT = 0.02
 _SMALLEST = SMALLEST_RATE["float64"]
 
@@ -55,7 +60,7 @@ class Marginal(NamedTuple):
     Attributes
     ----------
     modes : (J, K) array
-        ln λ at the modes of √λ, some Newton steps further.
+        ln λ at the modes of ∛λ.
     activations, log_activations : (J, K) arrays
         Posterior means of λ / unit and of its logarithm.
     slopes : (P,) array
@@ -87,17 +92,15 @@ def _decompose(H):
 
 
 @kernel
-def _newton_step(x, atoms, atom_totals, shape, rate, modes, H, slope):
-    """One Newton step of the modes, unless `slope` is empty; leaves the factor L of H behind."""
+def _newton_step(x, atoms, atom_totals, shape, rate, modes, values, g, H, slope):
+    """One Newton step of the modes, whose length it returns; leaves the factor L of H behind."""
     n_components, n_features = atoms.shape[1:]
-    values = np.exp(modes)
     for k in range(n_components):
+        values[k] = exp(modes[k])
         for m in range(k + 1):
             H[k, m] = 0.0
-        H[k, k] = max(shape[k] - 0.5, _LEAST_SHAPE * shape[k])
-    for k in range(slope.size):
+        H[k, k] = max(shape[k] - _POWER, _LEAST_SHAPE * shape[k])
         slope[k] = H[k, k] - values[k] * (atom_totals[k] + rate[k])
-    g = np.empty(n_components)
     for i in range(n_features):
         rate0, rate1 = _SMALLEST, _SMALLEST
         for k in range(n_components):
@@ -105,15 +108,12 @@ def _newton_step(x, atoms, atom_totals, shape, rate, modes, H, slope):
             rate1 += values[k] * atoms[1, k, i]
         u0, u1, _ = integer_cell(x[i], rate0, rate1)
         q = integer_curvature(x[i], rate0, rate1, u0, u1)
-        for k in range(slope.size):
-            slope[k] += values[k] * (u0 * atoms[0, k, i] + u1 * atoms[1, k, i])
         for k in range(n_components):
+            slope[k] += values[k] * (u0 * atoms[0, k, i] + u1 * atoms[1, k, i])
             g[k] = values[k] * (u0 * atoms[0, k, i] - u1 * atoms[1, k, i])
             for m in range(k + 1):
                 H[k, m] += q * g[k] * g[m]
     _decompose(H)
-    if slope.size == 0:
-        return
     for k in range(n_components):
         for m in range(k):
             slope[k] -= H[k, m] * slope[m]
@@ -122,12 +122,17 @@ def _newton_step(x, atoms, atom_totals, shape, rate, modes, H, slope):
         for m in range(k + 1, n_components):
             slope[k] -= H[m, k] * slope[m]
         slope[k] /= H[k, k]
-        modes[k] += min(max(slope[k], -_LONGEST), _LONGEST)
+    longest = 0.0
+    for k in range(n_components):
+        step = min(max(slope[k], -_LONGEST), _LONGEST)
+        modes[k] += step
+        longest = max(longest, abs(step))
+    return longest
 
 
 @kernel
 def _place(points, modes, H, logs, weights):
-    """ln λ at the nodes, ln λ̂ + 2 ln(1 + z/2) with z = L⁻ᵀ points, and the density's logarithm."""
+    """ln λ at the nodes, ln λ̂ + 3 ln(1 + z/3) with z = L⁻ᵀ points, and the density's logarithm."""
     n_components, n_nodes = points.shape
     for k in range(n_components - 1, -1, -1):
         for n in range(n_nodes):
@@ -139,10 +144,10 @@ def _place(points, modes, H, logs, weights):
             logs[k, n] /= H[k, k]
     for k in range(n_components):
         for n in range(n_nodes):
-            root = 1.0 + 0.5 * logs[k, n]
+            root = 1.0 + _POWER * logs[k, n]
             log_root = math.log(max(root, _LEAST_ROOT))
             weights[n] -= log_root if root > _LEAST_ROOT else math.inf
-            logs[k, n] = modes[k] + 2.0 * log_root
+            logs[k, n] = modes[k] + log_root / _POWER
 
 
 @kernel
@@ -207,7 +212,6 @@ def _collect(weights, logs, values, atoms, u, means, log_means, slopes):
 @kernel
 def _marginal_rows(
     unit,
-    n_steps,
     points,
     log_weights,
     X,
@@ -226,24 +230,19 @@ def _marginal_rows(
     n_components, n_nodes = points.shape
     x = np.empty(n_features)
     H = np.empty((n_components, n_components))
-    slope, nothing = np.empty(n_components), np.empty(0)
+    mode_values, g, slope = np.empty(n_components), np.empty(n_components), np.empty(n_components)
     logs, values = np.empty((n_components, n_nodes)), np.empty((n_components, n_nodes))
     u, weights = np.empty((2, n_features, n_nodes)), np.empty(n_nodes)
     evidence = 0.0
     for j in range(n_samples):
         for i in range(n_features):
             x[i] = X[j, i] / unit
-        for step in range(n_steps + 1):
-            _newton_step(
-                x,
-                atoms,
-                atom_totals,
-                shape[j],
-                rate[j],
-                modes[j],
-                H,
-                slope if step < n_steps else nothing,
+        for _ in range(_MOST_STEPS):
+            length = _newton_step(
+                x, atoms, atom_totals, shape[j], rate[j], modes[j], mode_values, g, H, slope
             )
+            if length < _SHORT:
+                break
         for n in range(n_nodes):
             weights[n] = log_weights[n]
         _place(points, modes[j], H, logs, weights)
@@ -265,7 +264,6 @@ def integrate(
     sample_weight: NDArray,
     modes: NDArray,
     nodes: Nodes,
-    n_steps: int,
     extend: Callable[[NDArray, NDArray], NDArray],
     pool: Pool,
 ) -> Marginal:
@@ -285,7 +283,6 @@ def integrate(
         own = np.empty((rows[1] - rows[0], *atoms.shape))
         evidence = _marginal_rows(
             unit,
-            n_steps,
             *nodes,
             np.ascontiguousarray(source.rows(*rows), dtype=np.float64),
             atoms,
