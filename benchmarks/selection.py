@@ -1,8 +1,9 @@
 """Is the number of components found? Simulated data, where it is known, and real data.
 
-Prints Markdown tables of how often `select_n_components` finds the true number, and of both
+Prints Markdown tables of how often `select_n_components` finds the true number, and of the
 criteria on the data sets that come with the library. Run it with
-``python benchmarks/selection.py``.
+``python benchmarks/selection.py``. A row is printed as soon as it is known; ``--kinds``,
+``--numbers`` and ``--criteria`` choose rows, so that a table can be put together in parts.
 
 Atoms are drawn from a Dirichlet distribution with shape 0.5 and activations from a gamma
 distribution with shape 0.5, so that the components can be told apart in principle. Noise is one of
@@ -26,7 +27,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from reports import row, table_head
+from tables import row, table_head
 
 from seminmf import BayesianSkellamSNMF, select_n_components
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle
@@ -34,7 +35,7 @@ from seminmf.selection import Selection
 
 KINDS = ("integer", "real, noise grows", "real, constant noise")
 TRUE_NUMBERS = (2, 4, 7)
-CRITERIA = ("elbo", "heldout")
+CRITERIA = ("elbo", "heldout", "relevance")
 N_SAMPLES, N_FEATURES = 200, 50
 # Candidates on either side of the true number.
 REACH = 2
@@ -75,36 +76,41 @@ def choose(
     )
 
 
-def choices(kind: str, true: int, options: argparse.Namespace) -> Iterator[dict[str, int]]:
-    """What each criterion chose, for one data set after the other."""
+def choices(kind: str, true: int, criterion: str, options: argparse.Namespace) -> list[int]:
+    """What a criterion chose, for one data set after the other."""
     likelihood = kind.split(",")[0]
     candidates = range(max(1, true - REACH), true + REACH + 1)
     ratios = list(enumerate(np.geomspace(1, 10, options.repeats)))
-    for repeat, ratio in ratios[:: options.step]:
-        X = simulate(kind, true, ratio, options.seed + repeat)
-        yield {
-            criterion: choose(
-                X, candidates, criterion, likelihood, options.folds, options.jobs
-            ).best
-            for criterion in CRITERIA
-        }
+    return [
+        choose(
+            simulate(kind, true, ratio, options.seed + repeat),
+            candidates,
+            criterion,
+            likelihood,
+            options.folds,
+            options.jobs,
+        ).best
+        for repeat, ratio in ratios[:: options.step]
+    ]
 
 
 def simulated_table(options: argparse.Namespace) -> None:
-    """How often each criterion is right, and what it chose from the lowest ratio to the highest."""
+    """How often each criterion is right, and what it chose from the lowest ratio to the highest.
+
+    Each row is printed as soon as it is known.
+    """
     print(f"\n{N_SAMPLES} samples, {N_FEATURES} features, candidates K ± {REACH}.\n")
-    header = ["data", "K"]
-    for criterion in CRITERIA:
-        header += [f"{criterion}: right", f"{criterion}: chosen, ratio 1 to 10"]
+    header = ["data", "K", "criterion", "right", "chosen, ratio 1 to 10", "CPU seconds each"]
     print("\n".join(table_head(header)), flush=True)
-    for kind in KINDS:
-        for true in TRUE_NUMBERS:
-            found = list(choices(kind, true, options))
-            cells: list[object] = [kind, true]
-            for criterion in CRITERIA:
-                chosen = [each[criterion] for each in found]
-                cells += [f"{chosen.count(true)} of {len(chosen)}", " ".join(map(str, chosen))]
-            print(row(cells), flush=True)
+    for kind in options.kinds:
+        for true in options.numbers:
+            for criterion in options.criteria:
+                begin = time.process_time()
+                chosen = choices(kind, true, criterion, options)
+                seconds = (time.process_time() - begin) / len(chosen)
+                right = f"{chosen.count(true)} of {len(chosen)}"
+                cells = [kind, true, criterion, right, " ".join(map(str, chosen))]
+                print(row([*cells, f"{seconds:.1f}"]), flush=True)
 
 
 def bundled() -> Iterator[tuple[str, NDArray]]:
@@ -118,15 +124,25 @@ def bundled() -> Iterator[tuple[str, NDArray]]:
 
 
 def bundled_table(options: argparse.Namespace) -> None:
-    """Both criteria side by side on data whose number of components nobody knows."""
+    """The criteria side by side on data whose number of components nobody knows."""
     print(f"\nStandardised, {MOST_ROWS} rows, candidates {REAL_CANDIDATES}.\n")
-    print("\n".join(table_head(["data", *CRITERIA, *(f"{name}: verdict" for name in CRITERIA)])))
+    print("\n".join(table_head(["data", "criterion", "chosen", "verdict"])), flush=True)
     for name, X in bundled():
-        found = [
-            choose(X, REAL_CANDIDATES, criterion, "real", options.folds, options.jobs)
-            for criterion in CRITERIA
-        ]
-        print(row([name, *(f.best for f in found), *(f.verdict for f in found)]), flush=True)
+        for criterion in options.criteria:
+            found = choose(X, REAL_CANDIDATES, criterion, "real", options.folds, options.jobs)
+            print(row([name, criterion, found.best, found.verdict]), flush=True)
+
+
+def picture(path: str, options: argparse.Namespace) -> None:
+    """What `Selection.plot` draws for each criterion, on one matrix with four components."""
+    from matplotlib.figure import Figure
+
+    X = simulate("real, constant noise", 4, ratio=2.0, seed=options.seed)
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    for criterion, ax in zip(CRITERIA, figure.subplots(1, len(CRITERIA)), strict=True):
+        found = choose(X, range(1, 8), criterion, "real", options.folds, options.jobs)
+        found.plot(ax).set_title(f'criterion="{criterion}"')
+    figure.savefig(path, dpi=100)
 
 
 def main() -> None:
@@ -137,8 +153,15 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS)
+    parser.add_argument("--numbers", type=int, nargs="+", default=TRUE_NUMBERS)
+    parser.add_argument("--criteria", choices=CRITERIA, nargs="+", default=CRITERIA)
     parser.add_argument("--only", choices=("simulated", "bundled"), default=None)
+    parser.add_argument("--picture", metavar="PATH", help="draw the plots instead")
     options = parser.parse_args()
+    if options.picture:
+        picture(options.picture, options)
+        return
     begin = time.perf_counter()
     if options.only != "bundled":
         simulated_table(options)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import polygamma
 
 from seminmf import BayesianSkellamSNMF, PriorLearner, sample_skellam_snmf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from collection import best_prior, learned_in_order, sampling_errors
 from online import REFERENCE, Truth, counts, neutral, shape_error, source_error
 
 N_MATRICES, N_SAMPLES, LAST = 300, 300, 30
@@ -38,35 +38,25 @@ def test_a_stream_is_learned_from(seed):
     assert np.mean(found) < 1.15 * np.mean(with_true_prior)
 
 
-def sampling_errors(shape, n_matrices):
-    """Standard deviations of ln α, if the atoms of so many matrices were known."""
-    deviations = np.empty_like(shape)
-    for k in range(shape.shape[1]):
-        own = shape[:, k].ravel()
-        information = n_matrices * (np.diag(polygamma(1, own)) - polygamma(1, own.sum()))
-        variances = np.diag(np.linalg.inv(information)).reshape(shape[:, k].shape)
-        deviations[:, k] = np.sqrt(variances) / shape[:, k]
-    return deviations
-
-
 def test_a_collection_tells_its_prior():
-    """Thirty matrices: within three of the errors that remain if all parameters were seen."""
+    """Thirty matrices: what is learned is what would be learned if all parameters were seen."""
     seed, n_matrices = 3, 30
     truth = Truth.draw(seed)
-    matrices = [truth.matrix(seed, number, 600)[0] for number in range(n_matrices)]
-    learner = PriorLearner(neutral(seed)).fit(matrices)
+    drawn = [truth.matrix(seed, number, 600) for number in range(n_matrices)]
+    learner = PriorLearner(neutral(seed)).fit([X for X, _, _ in drawn])
     assert learner.converged_
-    learned = learner.estimator_
-    order = np.argsort(learned.activation_shape_prior[0])
-    shapes = learned.activation_shape_prior[0, order]
-    means = shapes / learned.activation_rate_prior[0, order]
-    np.testing.assert_allclose(np.log(shapes / truth.activation_shape), 0, atol=0.1)
-    np.testing.assert_allclose(means, 300, rtol=0.06)
-    logs = np.log(learned.atom_shape_prior[:, order] / truth.atom_shape)
+    learned, seen = learned_in_order(learner), best_prior([part[1:] for part in drawn])
+    means, seen_means = (
+        prior.activation_shape / prior.activation_rate for prior in (learned, seen)
+    )
+    np.testing.assert_allclose(learned.activation_shape, seen.activation_shape, rtol=0.1)
+    np.testing.assert_allclose(means, seen_means, rtol=0.06)
     large = truth.atom_shape > 0.1
-    assert np.all(np.abs(logs / sampling_errors(truth.atom_shape, n_matrices))[large] < 3)
+    errors = sampling_errors(truth.atom_shape, n_matrices)
+    differences = np.log(learned.atom_shape / seen.atom_shape) / errors
+    assert np.all(np.abs(differences[large]) < 0.5)
     # Data say of a small shape little more than that it is small.
-    assert learned.atom_shape_prior[:, order][~large].max() < 0.2
+    assert learned.atom_shape[~large].max() < 0.1
 
 
 def test_a_wrong_optimum_is_doubted():

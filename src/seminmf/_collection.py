@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from ._inference.prior_statistics import best_order
 from ._inference.problem import Prior
 from ._learned import Learned, Plan, learn_from_all
+from ._parallel import run_all
 from ._posteriors import Posterior, correlated, variational
 from ._progress import Progress
 from ._stream import next_matrix
@@ -32,7 +32,7 @@ class Collection(NamedTuple):
     seeds : list of int
         One for each matrix.
     plan : Plan
-    n_jobs : int
+    n_jobs : int or None
     """
 
     matrices: list[Any]
@@ -40,39 +40,31 @@ class Collection(NamedTuple):
     scale: float
     seeds: list[int]
     plan: Plan
-    n_jobs: int
+    n_jobs: int | None
 
     def first_posteriors(self, prior: Prior) -> list[Posterior]:
         """Variational posteriors, from the estimator's own starts or from the prior."""
-        return self._parallel(
+        jobs = (
             partial(self._variational, matrix, prior, random_state=seed)
             for matrix, seed in zip(self.matrices, self.seeds, strict=True)
         )
+        return run_all(jobs, self.n_jobs)
 
     def posteriors(
         self, prior: Prior, before: list[Posterior], *, near: bool = True
     ) -> list[Posterior]:
         """Posteriors with this prior, from those before, whose prior was `near`."""
-        pairs = zip(self.matrices, before, strict=True)
-        if self.plan.correlated:
-            return self._parallel(
-                partial(correlated, matrix, posterior, prior, self.plan.known, None, near=near)
-                for matrix, posterior in pairs
-            )
-        return self._parallel(
-            partial(self._variational, matrix, prior, posterior.model)
-            for matrix, posterior in pairs
+        jobs = (
+            partial(correlated, matrix, posterior, prior, self.plan.known, None, near=near)
+            if self.plan.correlated
+            else partial(self._variational, matrix, prior, posterior.model)
+            for matrix, posterior in zip(self.matrices, before, strict=True)
         )
+        return run_all(jobs, self.n_jobs)
 
     def _variational(self, matrix: Any, prior: Prior, *start: Any, **parameters: Any) -> Posterior:
         settings = {"scale": self.scale, "n_jobs": 1, **parameters}
         return variational(self.estimator, matrix, prior, *start, **settings)
-
-    def _parallel(self, jobs: Iterable[Callable[[], Posterior]]) -> list[Posterior]:
-        from joblib import Parallel, delayed
-
-        # Threads: the kernels release Python's lock, and nothing has to be copied.
-        return Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(job)() for job in jobs)
 
 
 class Round(NamedTuple):

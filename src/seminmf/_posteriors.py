@@ -46,7 +46,7 @@ class Posterior(NamedTuple):
         for name in ("activations_", "activation_shape_", "activation_rate_"):
             setattr(model, name, getattr(model, name)[:, order])
         model.atoms_, model.atom_shape_ = model.atoms_[:, order], model.atom_shape_[:, order]
-        return self._replace(expected=self.expected.ordered(order))
+        return self._replace(expected=self.expected.of_components(order))
 
 
 def variational(

@@ -208,7 +208,7 @@ class PriorLearner(BaseEstimator):
             _geometric_mean([self.estimator._scale_for(matrix) for matrix in matrices]),
             [_seed_of(seed, t) for t in range(len(matrices))],
             plan,
-            -1 if self.n_jobs is None else self.n_jobs,
+            self.n_jobs,
         )
         start = self._start(n_samples, n_features, plan)
         with Progress(self.max_iter, "prior", bool(self.verbose)) as progress:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._passes.log_means import add_log_means
 
 # More matrices than this are not kept: those before are taken as they are.
-_MOST_RECORDS = 400
+_MOST_RECORDS = 300
 
 
 class AtomRecord(NamedTuple):

@@ -35,7 +35,7 @@ class Stage(NamedTuple):
 
 # Most of the way is gone with few samples and few points, which cost little; the end is not, since
 # few points on an axis are biased.
-STAGES = (Stage(1000, 3, 40, 0.5), Stage(0, 5, 40, 0.5), Stage(0, 7, 20, 0.1))
+STAGES = (Stage(1000, 3, 40, 0.5), Stage(0, 5, 40, 1.0), Stage(0, 7, 20, 0.5))
 # From a posterior with nearly the same prior, and so close that evidences can be compared.
 LAST_STAGES = (Stage(0, 7, 40, 0.005),)
 

@@ -28,8 +28,9 @@ from .hyperparameters import (
 )
 from .problem import Prior
 
-# How often the atoms' prior and what its history says with it follow each other.
-_ROUNDS = 3
+# How often the atoms' prior and what its history says with it follow each other: some times for
+# this many matrices, and once for more, which change it little.
+_ROUNDS, _FEW = 3, 50
 
 
 class Expectations(NamedTuple):
@@ -52,8 +53,8 @@ class Expectations(NamedTuple):
             shape / rate, digamma(shape) - np.log(rate), digamma(atom_shape) - digamma(totals)
         )
 
-    def ordered(self, order: NDArray) -> Expectations:
-        """The same with its components in another order."""
+    def of_components(self, order: Any) -> Expectations:
+        """Those of some components, in some order."""
         record = None if self.record is None else self.record.ordered(order)
         activations, log_activations, log_atoms = (part[:, order] for part in self[:3])
         return Expectations(activations, log_activations, log_atoms, record)
@@ -265,8 +266,7 @@ def _update_dirichlet(
         return prior.atom_shape
     counts = np.bincount(labels.ravel()).astype(np.float64)
     best = _label_values(prior.atom_shape, labels, maps.sizes[2])
-    follows = len(statistics.atoms.weights) > 0
-    for _ in range(_ROUNDS if follows else 1):
+    for _ in range(_ROUNDS if 0 < len(statistics.atoms.weights) <= _FEW else 1):
         xi = _sums(statistics.atoms.log_atoms(best[labels]), labels, maps.sizes[2])
         best = maximise(Objective(maps.atom_pairs, counts, xi - hyperprior, DIRICHLET), best)
     return best[labels]

@@ -6,13 +6,17 @@ The entries of a component sum to 1 when all are divided by their sum.
 
 import math
 
+import numpy as np
+
 from .._numerics.elementary import exp
 from .compiled import kernel
 
 # From this precision of ln z on, its density is that of a normal variable with some skewness.
-_NARROW = 100.0
+_NARROW = 30.0
 # The grid in ln z, whose step resolves what is not narrow.
-_LOWEST, _HIGHEST, _STEP = -12.0, 6.0, 0.1
+_LOWEST, _STEP = -12.0, 0.18
+_LOGS = _LOWEST + _STEP * np.arange(101)
+_VALUES = np.exp(_LOGS)
 
 
 @kernel
@@ -31,9 +35,8 @@ def _moments(shape, best_for, information):
         return mean_log, exp(mean_log + 0.5 / precision), 0.5 * math.log(2.0 * math.pi / precision)
     largest = shape * math.log(mode) + _rest(mode - 1.0, best_for, information)
     mass, first, mean = 0.0, 0.0, 0.0
-    for i in range(round((_HIGHEST - _LOWEST) / _STEP) + 1):
-        u = _LOWEST + _STEP * i
-        z = exp(u)
+    for i in range(_LOGS.size):
+        u, z = _LOGS[i], _VALUES[i]
         weight = exp(shape * u + _rest(z - 1.0, best_for, information) - largest)
         weight *= 0.5 * _STEP if i == 0 else _STEP
         mass += weight

@@ -1,0 +1,1 @@
+"""The parts of `seminmf.selection`: what is fitted, the three criteria, and the conclusion."""

@@ -1,0 +1,97 @@
+"""The evidence of the data: the bound with the gaps closed that the mean field leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from .._inference.vb import geometric_atoms
+from ..bayesian import BayesianSkellamSNMF
+from .density import sensitivity
+from .fitting import fit
+from .importance import Draws
+from .problem import Problem
+from .verdict import Verdict, judge, standard_error
+
+# The approximations of the evidence are good to about this many nats.
+_CLEAR_LEAD = 10.0
+
+
+def evidence_of_run(problem: Problem, n_components: int, seed: int) -> tuple[float, float]:
+    """Evidence and bound after one start, both with ln K! for the equivalent labelings."""
+    X = problem.X
+    model = fit(problem, X, n_components, seed)
+    bend = sensitivity(X, model.activations_, model.atoms_)
+    draws = Draws.of(X, model, bend, n_components, RandomState(seed))
+    if problem.learn_prior:
+        draws = draws.with_best_prior()
+    evidence = draws.evidence() + _occam_factor_of_atoms(model, bend, n_components)
+    # Densities are those of X in its own unit, and count the labelings.
+    constant = gammaln(n_components + 1) - np.sum(~np.isnan(X)) * np.log(problem.scale)
+    return evidence + constant, model.lower_bound_ + constant
+
+
+def _occam_factor_of_atoms(
+    model: BayesianSkellamSNMF, bend: tuple[NDArray, NDArray], n_components: int
+) -> float:
+    """What not knowing the atoms costs: −KL of their posterior, made wider as it should be.
+
+    The mean-field posterior takes the counts behind the data as known. The information H of the
+    data themselves about ln θ is smaller, and connects the components: hence ½ (Σ ln α̂ − ln det H),
+    and −½ tr for the likelihood, which was taken at the posterior mean.
+    """
+    shape = model.atom_shape_[:, :n_components]
+    prior = np.broadcast_to(model.atom_shape_prior, model.atom_shape_.shape)[:, :n_components]
+    divergence = geometric_atoms(shape, prior)[1] + float(
+        np.sum(gammaln(prior.sum(axis=(0, 2)))) - np.sum(gammaln(prior))
+    )
+    information = _information(model, bend, n_components)
+    diagonal = np.arange(2 * n_components)
+    counts, prior_counts = (
+        a.transpose(2, 0, 1).reshape(-1, 2 * n_components) for a in (shape, prior)
+    )
+    blur = np.sum(information[:, diagonal, diagonal] / counts)
+    information[:, diagonal, diagonal] += prior_counts
+    volume = np.sum(np.log(counts)) - np.sum(np.linalg.slogdet(information)[1])
+    return divergence + 0.5 * float(volume - blur)
+
+
+def _information(
+    model: BayesianSkellamSNMF, bend: tuple[NDArray, NDArray], n_components: int
+) -> NDArray:
+    """What the data say about ln θ (2K of them) of each feature, (I, 2K, 2K)."""
+    activations = model.activations_[:, :n_components]
+    slopes = np.concatenate(
+        [
+            np.einsum("ji,jk,ki->ijk", g, activations, atoms[:n_components])
+            for g, atoms in zip(bend, model.atoms_, strict=True)
+        ],
+        axis=2,
+    )
+    return slopes.transpose(0, 2, 1) @ slopes
+
+
+def conclude(numbers: Sequence[int], runs: NDArray) -> Verdict:
+    """The candidate with the most evidence; `runs` is (candidates, starts, 2)."""
+    import pandas
+
+    evidence, bounds = runs[..., 0], runs[..., 1]
+    score = evidence.max(axis=1)
+    behind = score.max() - score
+    table = pandas.DataFrame(
+        {
+            "n_components": numbers,
+            "score": score,
+            "standard_error": standard_error(evidence),
+            "n_runs": evidence.shape[1],
+            "behind": behind,
+            "behind_error": np.full(len(numbers), np.nan),
+            "lower_bound": bounds.max(axis=1),
+        }
+    )
+    best = int(np.argmin(behind))
+    return judge(numbers, table, best, behind <= _CLEAR_LEAD, "nats of evidence")
