@@ -107,11 +107,12 @@ def run(seed: int, options: argparse.Namespace) -> Path:
     warnings.simplefilter("ignore")
     path, saved = (options.out / f"draw{seed}.{kind}" for kind in ("npz", "safetensors"))
     truth = Truth.draw(seed)
-    if path.exists() and saved.exists():
-        learner = load(saved)
+    learner = load(saved) if path.exists() and saved.exists() else None
+    if learner is not None:
         with np.load(path) as found:
             curves = {name: found[name].tolist() for name in found.files}
-    else:
+    # A stop between the two files would leave them apart.
+    if learner is None or learner.n_matrices_ != len(curves["sources"]):
         learner = PriorLearner(
             neutral(seed), learning_rate=options.rate, posterior=options.posterior
         )

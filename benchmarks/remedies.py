@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
+from collection import best_prior
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from online import REFERENCE, Truth, counts, neutral, shape_error, source_error
@@ -27,8 +28,6 @@ from tables import row, table_head
 from seminmf import BayesianSkellamSNMF, PriorLearner, _stream
 from seminmf._inference import laplace
 from seminmf._inference.atom_history import AtomHistory
-from seminmf._inference.prior_statistics import Expectations, Maps, Statistics, update_prior
-from seminmf._inference.problem import Prior
 
 # Iterations of a run where nothing comes after variational Bayes.
 LONG = {"max_iter": 400, "tol": 1e-5}
@@ -51,15 +50,8 @@ class Attenuated(BayesianSkellamSNMF):
 
 def supervised(truth: Truth, seed: int, n_samples: int) -> dict[str, NDArray]:
     """The prior that suits the true parameters of some matrices that are not in the stream."""
-    maps = Maps(np.arange(2)[None], np.arange(2)[None], np.arange(12).reshape(2, 2, 3))
-    parts = []
-    for number in range(N_SUPERVISED):
-        _, atoms, activations = truth.matrix(seed, 90000 + number, n_samples)
-        logs = np.log(np.maximum(atoms, 1e-12))
-        parts.append(Statistics.of(Expectations(activations, np.log(activations), logs), maps))
-    start = Prior(np.ones((1, 2)), np.ones((1, 2)), np.ones((2, 2, 3)))
-    best = update_prior(start, Statistics.mean(parts), maps, 0.01 / N_SUPERVISED)
-    return {f"{name}_prior": value for name, value in best._asdict().items()}
+    drawn = [truth.matrix(seed, 90000 + n, n_samples)[1:] for n in range(N_SUPERVISED)]
+    return {f"{name}_prior": value for name, value in best_prior(drawn)._asdict().items()}
 
 
 @contextmanager

@@ -70,7 +70,8 @@ def run(name: str, most: int) -> tuple[NDArray, float]:
         seen = np.where(random.uniform(size=X.shape) < HIDDEN, np.nan, X)
         if number >= FIRST:
             learned = learner.estimator_.set_params(init="prior")
-            fixed = BayesianSkellamSNMF(**start.get_params())
+            # The same but for the prior, which does not say where to start.
+            fixed = BayesianSkellamSNMF(**start.get_params()).set_params(scale=learner.scale_)
             errors.append(errors_of_window([learned, fixed], seen, X))
         begin = time.perf_counter()
         learner.partial_fit(seen)

@@ -121,10 +121,34 @@ def test_a_sample_without_data_has_its_prior():
     np.testing.assert_allclose(found.log_activations[2], digamma(shapes) - np.log(rates), atol=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("n_components", "shape", "tolerance"),
+    [(1, 0.2, 0.15), (1, 0.5, 0.05), (1, 5.0, 0.01), (5, 0.5, 0.4), (5, 5.0, 0.02), (12, 0.5, 0.4)],
+)
+def test_samples_without_data_have_their_prior_for_any_shape(n_components, shape, tolerance):
+    """The rules integrate gammas, of which they know the mode and the curvature."""
+    nodes = standard_nodes(n_components)
+    atoms = np.full((2, n_components, 3), 1 / 6)
+    found = integrate(
+        DenseSource(np.full((2, 3), np.nan)),
+        1.0,
+        atoms,
+        np.full((1, n_components), shape),
+        np.full((1, n_components), 0.01),
+        np.ones(2),
+        np.zeros((2, n_components)),
+        nodes,
+        lambda means, logs: np.zeros((len(means), 0)),
+        Pool(1),
+    )
+    expected = digamma(shape) - np.log(0.01)
+    np.testing.assert_allclose(found.log_activations.mean(), expected, atol=tolerance)
+
+
 def test_more_components_take_points_of_a_sequence():
-    """The rule for many components integrates a product of gammas it was not made for."""
+    """Moments of the normal distribution that the points stand for."""
     nodes = standard_nodes(6)
-    assert nodes.points.shape == (6, 128)
+    assert nodes.points.shape == (6, 129)
     weights = np.exp(nodes.log_weights - 0.5 * np.sum(nodes.points**2, axis=0))
     normal = weights * (2 * np.pi) ** -3
     np.testing.assert_allclose(normal.sum(), 1)

@@ -78,7 +78,10 @@ class Round(NamedTuple):
 def learn(
     collection: Collection, start: Learned, max_iter: int, tol: float, progress: Progress
 ) -> tuple[list[Round], bool]:
-    """Rounds until the total bound converges, and whether it did. It never falls."""
+    """Rounds until the total bound converges, and whether it did.
+
+    It never falls by more than `tol`. If no prior near by is better, it has converged.
+    """
     rounds = [_first_round(collection, start)]
     for _ in range(max_iter):
         here = rounds[-1]
@@ -125,8 +128,11 @@ def _accepted(collection: Collection, here: Round, proposed: Learned, tol: float
 
 
 def _total_bound(posteriors: list[Posterior], prior: Prior, plan: Plan) -> float:
-    """Sum of the matrices' bounds, and the logarithm of the hyperprior but for a constant."""
-    maps = plan.maps
+    """Sum of the matrices' bounds, and the logarithm of the hyperprior but for a constant.
+
+    Priors that are found together with the atoms have no hyperprior: all samples speak of them.
+    """
+    maps = plan.maps.without(plan.known)
     held = [
         (maps.activation_shape, prior.activation_shape),
         (maps.atom_shape, prior.atom_shape),

@@ -13,7 +13,7 @@ from ._inference.problem import Prior
 from ._posteriors import Posterior
 
 # The start is worth so little: a standard deviation of 10 in ln α and ln β.
-_START_PRECISION = 0.01
+WEAK = 0.01
 # A belief that a matrix contradicts is held less firmly, so that a stream that changes is followed.
 _AFTER_CONTRADICTION = 0.5
 
@@ -74,7 +74,7 @@ class Learned(NamedTuple):
         )
         atoms = np.broadcast_to(prior.atom_shape, (2, n_components, n_features))
         statistics = Statistics.of(Expectations.of(shapes, rates, atoms), plan.maps)
-        belief = Belief.weak(ActivationPrior.of(prior, plan.known).logs, _START_PRECISION)
+        belief = Belief.weak(ActivationPrior.of(prior, plan.known).logs, WEAK)
         return cls(prior, statistics, belief, 0, 1.0)
 
 

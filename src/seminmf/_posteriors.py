@@ -41,12 +41,12 @@ class Posterior(NamedTuple):
     weight: float = 1.0
 
     def ordered(self, order: NDArray) -> Posterior:
-        """The posterior with its components in another order."""
-        model = self.model
+        """The posterior with its components in another order, before anything is known of `own`."""
+        model = _copy(self.model)
         for name in ("activations_", "activation_shape_", "activation_rate_"):
             setattr(model, name, getattr(model, name)[:, order])
         model.atoms_, model.atom_shape_ = model.atoms_[:, order], model.atom_shape_[:, order]
-        return self._replace(expected=self.expected.of_components(order))
+        return self._replace(model=model, expected=self.expected.of_components(order))
 
 
 def variational(
@@ -88,8 +88,8 @@ def correlated(
     one they are left as they are. `doubt` tries other starts where the result contradicts it.
     `near` says that the posterior is one of this kind, with nearly this prior.
     """
-    model = clone(posterior.model)
-    vars(model).update(vars(posterior.model))
+    model = _copy(posterior.model).set_params(**as_parameters(prior))
+    model._prior = prior
     data = model._check_data(X)
     with model._problem(data.X, prior, model.dispersion_) as problem:
         start = em.State(model.activations_ / problem.likelihood.unit, model.atoms_)
@@ -113,6 +113,13 @@ def _take_over(model: BayesianSkellamSNMF, found: Found) -> None:
     model.atoms_, model.atom_shape_ = found.atoms.astype(dtype), found.atom_shape.astype(dtype)
 
 
+def _copy(model: BayesianSkellamSNMF) -> BayesianSkellamSNMF:
+    """The fitted model once more, which may be changed."""
+    copy = clone(model)
+    vars(copy).update(vars(model))
+    return copy
+
+
 def as_parameters(prior: Prior) -> dict[str, NDArray]:
     """The prior as an estimator's parameters."""
     return {f"{name}_prior": value for name, value in prior._asdict().items()}
@@ -121,5 +128,6 @@ def as_parameters(prior: Prior) -> dict[str, NDArray]:
 def _tells_apart(prior: Prior) -> bool:
     """Whether the prior differs between components."""
     return any(
-        part.shape[1] > 1 and not np.allclose(part, part[:, :1], rtol=1e-3) for part in prior
+        part.shape[1] > 1 and not np.allclose(part, part[:, :1], rtol=1e-3, atol=0)
+        for part in prior
     )

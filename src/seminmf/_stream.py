@@ -9,7 +9,7 @@ import numpy as np
 
 from ._inference.belief import Belief
 from ._inference.prior_statistics import best_order
-from ._learned import Learned, Plan, learn_from
+from ._learned import WEAK, Learned, Plan, learn_from
 from ._posteriors import Posterior, correlated, variational
 from .bayesian import BayesianSkellamSNMF
 
@@ -59,6 +59,8 @@ def _still_believed(learned: Learned, learning_rate: float | str) -> Belief:
     if learned.n_matrices == 0:
         return learned.belief
     before, now = (rates(learning_rate, learned.n_matrices - back)[0] for back in (1, 0))
+    if now == 1:
+        return Belief.weak(learned.belief.mean, WEAK)
     return learned.belief.times((1 - now) * before / now)
 
 

@@ -283,7 +283,10 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self._check_scale()
         data = self._check_data(X, fitted=False)
         self._choose_unit(data)
-        return self._find_scale(data, np.ones(len(data.X)))[0]
+        scale, interrupted = self._find_scale(data, np.ones(len(data.X)))
+        if interrupted:
+            raise KeyboardInterrupt
+        return scale
 
     def _find_scale(self, data: Data, weights: NDArray) -> tuple[float, bool]:
         """The scale to use, and whether Ctrl-C ended the search for it.

@@ -371,7 +371,7 @@ def _rebuild_learner(content: _Content) -> Any:
     names = _feature_names(content.header.get("feature_names"), learner.n_features_in_)
     if names is not None:
         learner.feature_names_in_ = names
-    learner._publish(learned, plan)
+    learner._publish(learned)
     return learner
 
 

@@ -45,9 +45,9 @@ class PriorLearner(BaseEstimator):
     atom_sharing : {"all", "component", "entry"}, array-like of int or None, default="entry"
         The same for the shapes of the atoms; labels have the shape (2, n_components, n_features).
     learning_rate : float, "harmonic" or "annealed", default=0.02
-        Weight c of a new matrix in `partial_fit`: a number in (0, 1]; 1 / (T + 1) after T matrices,
-        of which the start counts as one; or the larger of that and 0.02, which learns fast at
-        first and goes on to forget.
+        Weight c of a new matrix in `partial_fit`: a number in (0, 1]; "harmonic", 1 / (T + 1) after
+        T matrices, of which the start counts as one; or "annealed", which learns fast, counts late
+        matrices more than early ones, and ends at 0.01. For a stream, "annealed" is best.
     posterior : {"auto", "correlated", "mean-field"}, default="auto"
         What is learned from: the posterior of variational Bayes, whose mean field drops the
         correlations of a sample's activations and misleads, or one that keeps them, at the atoms
@@ -55,7 +55,8 @@ class PriorLearner(BaseEstimator):
         features: "auto" takes it up to 400 entries of the atoms.
     hyperprior : float, default=0.01
         Rate of an exponential distribution of each learned shape. It holds back shapes about which
-        the matrices say little, and means nothing where they say much. 0 is the paper's rule.
+        the matrices say little, and means nothing where they say much. 0 is the paper's rule. Where
+        correlations are kept, shapes of activations that no map tells apart by samples have none.
     max_iter : int, default=100
         Most rounds of `fit`.
     tol : float, default=0.1
@@ -77,7 +78,7 @@ class PriorLearner(BaseEstimator):
         Number of matrices seen.
     lower_bounds_ : ndarray
         After `fit`: total bound of all matrices after each round, with the hyperprior; where
-        correlations are kept, their total evidence, by Laplace's method.
+        correlations are kept, their total evidence. It never falls by more than `tol`.
     converged_ : bool
         After `fit`: whether it met the rule of `tol`.
     scale_ : float
@@ -86,9 +87,14 @@ class PriorLearner(BaseEstimator):
 
     Notes
     -----
-    For each matrix the variational posterior is found with the present prior, its components are
-    put in the order that the prior explains best, and the prior is replaced by the one that
-    explains the posteriors best: Propositions 1 and 2 of the paper.
+    For each matrix the posterior is found with the present prior, its components are put in the
+    order that the prior explains best, and the prior is replaced by the one that explains the
+    posteriors best: Propositions 1 and 2 of the paper. With correlations, the activations' prior is
+    found together with the atoms, and what matrices say of it adds up; what they say of the atoms
+    is kept apart from the prior they were found with. A matrix that contradicts all before it is
+    started again, and counts less if it still does.
+
+    `fit` begins with one pass over the collection as over a stream.
 
     Examples
     --------
@@ -164,7 +170,8 @@ class PriorLearner(BaseEstimator):
         plan = self._plan(n_samples, n_features)
         if not first:
             self._check_rows(plan.maps, self._n_samples, [n_samples])
-        scale = self.estimator._scale_for(X) if first else self.scale_
+            self._check_settings(n_features, plan)
+        scale = clone(self.estimator)._scale_for(X) if first else self.scale_
         seed = self._draw_seed() if first else self._seed
         learned = self._start(n_samples, n_features, plan) if first else self._learned
         own = {"scale": scale, "random_state": _seed_of(seed, learned.n_matrices)}
@@ -174,8 +181,9 @@ class PriorLearner(BaseEstimator):
         if first:
             check.record_features(self, X)
             self.scale_, self._seed, self._n_samples = scale, seed, n_samples
-        self._publish(learned, plan)
+        self._publish(learned)
         self.last_ = posterior.model
+        self._warn_of_bounds(plan)
         return self
 
     # --- batch ------------------------------------------------------------------------------
@@ -205,7 +213,7 @@ class PriorLearner(BaseEstimator):
         collection = Collection(
             matrices,
             self.estimator,
-            _geometric_mean([self.estimator._scale_for(matrix) for matrix in matrices]),
+            _geometric_mean([clone(self.estimator)._scale_for(matrix) for matrix in matrices]),
             [_seed_of(seed, t) for t in range(len(matrices))],
             plan,
             self.n_jobs,
@@ -226,8 +234,9 @@ class PriorLearner(BaseEstimator):
         self.scale_, self._seed, self._n_samples = collection.scale, seed, n_samples
         self.lower_bounds_ = np.array([each.total for each in rounds])
         self.converged_ = converged
-        self._publish(rounds[-1].learned, plan)
+        self._publish(rounds[-1].learned)
         self.last_ = rounds[-1].posteriors[-1].model
+        self._warn_of_bounds(plan)
         return self
 
     # --- checks and start -------------------------------------------------------------------
@@ -266,6 +275,8 @@ class PriorLearner(BaseEstimator):
         collection = list(X)
         if not collection:
             raise ValueError("The collection must hold at least one matrix; found none.")
+        names = clone(self)
+        check.record_features(names, collection[0])
         widths = [self._check_matrix(matrix, first=True)[1] for matrix in collection]
         other = next((t for t, width in enumerate(widths) if width != widths[0]), None)
         if other is not None:
@@ -273,6 +284,8 @@ class PriorLearner(BaseEstimator):
                 "All matrices must have the same number of features; found "
                 f"{widths[0]} in the first and {widths[other]} in number {other + 1}."
             )
+        for matrix in collection[1:]:
+            validate_data(names, matrix, reset=False, skip_check_array=True)
         return collection, widths[0]
 
     def _check_observations(self, maps: Maps, n_matrices: int) -> None:
@@ -325,11 +338,29 @@ class PriorLearner(BaseEstimator):
             ),
         )
 
-    @staticmethod
-    def _check_rows(maps: Maps, n_samples: int, lengths: list[int]) -> None:
+    def _check_settings(self, n_features: int, plan: Plan) -> None:
+        """Refuse settings that do not go on with what has been learned."""
+        start = self._start(self._n_samples, n_features, plan)
+        shapes = [
+            [part.shape for part in (*known.statistics[1:3], *known.belief)]
+            for known in (start, self._learned)
+        ]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                "The sharing maps and the posterior must stay what they were when the stream "
+                "began; clone the learner to begin another."
+            )
+
+    def _tells_samples_apart(self, maps: Maps) -> bool:
+        """Whether labels or the prior that is learned have a row for each sample."""
         rows = [len(labels) for labels in _fields(maps)[:2] if labels is not None]
+        if hasattr(self, "_learned"):
+            rows += [len(part) for part in self._learned.prior[:2]]
+        return max(rows, default=1) > 1
+
+    def _check_rows(self, maps: Maps, n_samples: int, lengths: list[int]) -> None:
         other = next((length for length in lengths if length != n_samples), None)
-        if max(rows, default=1) > 1 and other is not None:
+        if other is not None and self._tells_samples_apart(maps):
             raise ValueError(
                 "Activation sharing that tells samples apart needs matrices with the same number "
                 f"of samples; found {n_samples} and {other}."
@@ -348,14 +379,17 @@ class PriorLearner(BaseEstimator):
     def _draw_seed(self) -> int:
         return int(check_random_state(self.estimator.random_state).randint(2**31 - 1))
 
-    def _publish(self, learned: Learned, plan: Plan) -> None:
-        """Set what has been learned, and say what met a bound."""
+    def _publish(self, learned: Learned) -> None:
+        """Set what has been learned."""
         self._learned = learned
         self.n_matrices_ = learned.n_matrices
         self.estimator_ = clone(self.estimator).set_params(
             **as_parameters(learned.prior), scale=self.scale_
         )
-        for note in bounds_met(learned.prior, plan.maps):
+
+    def _warn_of_bounds(self, plan: Plan) -> None:
+        """Say what met a bound, when all else is done."""
+        for note in bounds_met(self._learned.prior, plan.maps):
             warnings.warn(note, UserWarning, stacklevel=3)
 
     def save(self, path: Any) -> None:

@@ -221,6 +221,11 @@ def _by_hidden_cells(
 ) -> Verdict:
     seeds = _seeds(random, (len(numbers), n_folds))
     masks = [heldout.hide(~np.isnan(problem.X), share, random) for _ in range(n_folds)]
+    if not all(mask.any() for mask in masks):
+        raise ValueError(
+            "criterion 'heldout' must have cells to hide, and each sample and feature keeps one; "
+            f"found none to spare in data of shape {problem.X.shape}."
+        )
     folds = [
         (problem, k, seed, mask)
         for k, row in zip(numbers, seeds, strict=True)

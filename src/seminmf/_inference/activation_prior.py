@@ -34,6 +34,11 @@ class ActivationPrior(NamedTuple):
             shape, rate = np.broadcast_arrays(shape, rate)
         return cls(shape, rate, *labels)
 
+    def of_samples(self, rows: NDArray) -> ActivationPrior:
+        """The prior of some samples; the same where all have the same."""
+        shape, rate = (part[rows] if len(part) > 1 else part for part in (self.shape, self.rate))
+        return self._replace(shape=shape, rate=rate)
+
     @property
     def sizes(self) -> tuple[int, int]:
         """Numbers of shapes and rates to find."""
@@ -49,9 +54,8 @@ class ActivationPrior(NamedTuple):
         found = []
         for labels, values in ((self.shape_labels, self.shape), (self.rate_labels, self.rate)):
             if labels is not None:
-                by_label = np.zeros(int(labels.max()) + 1)
-                by_label[labels[0]] = np.log(np.broadcast_to(values, labels.shape)[0])
-                found.append(by_label)
+                cells = np.log(np.broadcast_to(values, labels.shape)[0])
+                found.append(np.bincount(labels[0], weights=cells) / np.bincount(labels[0]))
         return np.concatenate([np.zeros(0), *found])
 
     def at(self, logs: NDArray) -> ActivationPrior:

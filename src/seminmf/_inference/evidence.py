@@ -70,9 +70,9 @@ def maximise(
         unit = problem.likelihood.unit / problem.mass
         nodes = standard_nodes(problem.n_components, stage.order)
         task = Task(part, unit, nodes, belief)
-        points = [evaluate(task, atoms, own, modes[rows]) for own in starts]
+        points = [evaluate(task, atoms, own.of_samples(rows), modes[rows]) for own in starts]
         here, objectives = _climb(task, max(points, key=lambda each: each.objective), stage)
-        atoms, starts = here.atoms, [here.activation_prior]
+        atoms, starts = here.atoms, [own.at(here.activation_prior.logs)]
         modes[rows] = here.marginal.modes
     return found_at(task, here, objectives)
 
@@ -92,7 +92,7 @@ def _without_repeats(problem: Problem, stages: tuple[Stage, ...]) -> list[Stage]
     seen = set()
     for stage in reversed(stages):
         n_samples = stage.n_samples if stage.n_samples < problem.source.shape[0] else 0
-        nodes = id(standard_nodes(problem.n_components, stage.order))
+        nodes = standard_nodes(problem.n_components, stage.order).points.shape
         if (n_samples, nodes) not in seen:
             seen.add((n_samples, nodes))
             kept.insert(0, stage)
@@ -143,7 +143,7 @@ def _moved(task: Task, here: Point, step: NDArray) -> Point:
 
 
 def _step_derivatives(task: Task, here: Point) -> tuple[NDArray, NDArray]:
-    """The same with a curvature that leads to small atoms in few steps, however far they are.
+    """Slope, and a curvature that leads to small atoms in few steps, however far they are.
 
     An entry that the data do not want has the objective α ln θ − r θ/θ', whose slope here, at θ',
     is α − r. Newton's step is its best, ln(α/r), if the curvature is not α but the logarithmic mean

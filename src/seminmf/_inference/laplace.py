@@ -29,8 +29,10 @@ from .problem import Prior
 # The change of ln α or ln β over which the volume is compared, the samples that are looked at for
 # it, and the points on each axis.
 _CHANGE, _SOME_SAMPLES, _ORDER = 0.05, 1000, 5
-# The best ln α or ln β is taken to be no farther away than this.
+# The best ln α, ln β or ln θ is taken to be no farther away than this.
 _FARTHEST = 0.5
+# Curvature below this share of the slope says nothing.
+_FLAT = 0.1
 
 
 class Found(NamedTuple):
@@ -70,6 +72,10 @@ def found_at(task: Task, here: Point, objectives: list[float]) -> Found:
     by_atoms = np.linalg.solve(curvature[:size, :size], curvature[:size, size:]).T
     information = curvature[size:, size:] - by_atoms @ curvature[:size, size:]
     slope = slope[size:] - by_atoms @ slope[:size] + _volume_slope(task, here, by_atoms)
+    # Samples that are all alike have a slope, and no curvature: then as much as leads there.
+    entries = np.diag_indices_from(information)
+    flat = information[entries] < _FLAT * np.abs(slope) + np.finfo(float).tiny
+    information[entries] += np.where(flat, np.abs(slope) / _FARTHEST + _FLAT, 0.0)
     # Further away the curvature is another one.
     distance = np.abs(np.linalg.solve(information, slope)).max(initial=0.0)
     slope /= max(1.0, distance / _FARTHEST)
@@ -145,7 +151,7 @@ def _volume_slope(task: Task, here: Point, by_atoms: NDArray) -> NDArray:
     """
     part, rows = some_samples(task.problem, _SOME_SAMPLES)
     task = task._replace(problem=part, nodes=standard_nodes(part.n_components, _ORDER))
-    own, modes = here.activation_prior, here.marginal.modes[rows]
+    own, modes = here.activation_prior.of_samples(rows), here.marginal.modes[rows]
     slopes = np.zeros(len(own.logs))
     for p, response in enumerate(-by_atoms):
         for change in (-_CHANGE, _CHANGE):

@@ -40,10 +40,11 @@ def _product_rule(n_components: int, order: int) -> Nodes:
 
 @lru_cache(maxsize=16)
 def _sequence(n_components: int) -> Nodes:
-    """Points of a low-discrepancy sequence, whatever the number of dimensions."""
+    """Points of a low-discrepancy sequence, whatever the number of dimensions, and the origin."""
     sobol = qmc.Sobol(n_components, scramble=True, rng=np.random.default_rng(0))
     half = ndtri(sobol.random(_HALF_SEQUENCE)).T
-    points = np.ascontiguousarray(np.concatenate([half, -half], axis=1))
+    origin = np.zeros((n_components, 1))
+    points = np.ascontiguousarray(np.concatenate([half, -half, origin], axis=1))
     density = 0.5 * n_components * math.log(2 * math.pi) - math.log(points.shape[1])
     return Nodes(points, density + _half_square(points))
 

@@ -143,7 +143,7 @@ class Maps:
 class Statistics(NamedTuple):
     """γ and δ by label, for a matrix of `n_samples` samples on average, and what ξ follows from.
 
-    Empty where a prior is not learned.
+    γ and δ are empty where a prior is not learned.
     """
 
     n_samples: float

@@ -13,7 +13,7 @@ from .compiled import kernel
 
 # From this precision of ln z on, its density is that of a normal variable with some skewness.
 _NARROW = 30.0
-# The grid in ln z, whose step resolves what is not narrow.
+# The grid in ln z around the mode, whose step resolves what is not narrow.
 _LOWEST, _STEP = -12.0, 0.18
 _LOGS = _LOWEST + _STEP * np.arange(101)
 _VALUES = np.exp(_LOGS)
@@ -33,19 +33,21 @@ def _moments(shape, best_for, information):
     if precision > _NARROW:
         mean_log = math.log(mode) - (3.0 * pull + shape) / (2.0 * precision * precision)
         return mean_log, exp(mean_log + 0.5 / precision), 0.5 * math.log(2.0 * math.pi / precision)
-    largest = shape * math.log(mode) + _rest(mode - 1.0, best_for, information)
+    log_mode = math.log(mode)
+    largest = shape * log_mode + _rest(mode - 1.0, best_for, information)
     mass, first, mean = 0.0, 0.0, 0.0
     for i in range(_LOGS.size):
-        u, z = _LOGS[i], _VALUES[i]
+        u, z = log_mode + _LOGS[i], mode * _VALUES[i]
         weight = exp(shape * u + _rest(z - 1.0, best_for, information) - largest)
         weight *= 0.5 * _STEP if i == 0 else _STEP
         mass += weight
         first += weight * u
         mean += weight * z
     # Below the grid only z^(α−1) is left, whose integrals are known.
-    below = exp(shape * _LOWEST + _rest(-1.0, best_for, information) - largest) / shape
+    edge = log_mode + _LOWEST
+    below = exp(shape * edge + _rest(-1.0, best_for, information) - largest) / shape
     mass += below
-    return (first + below * (_LOWEST - 1.0 / shape)) / mass, mean / mass, math.log(mass)
+    return (first + below * (edge - 1.0 / shape)) / mass, mean / mass, math.log(mass)
 
 
 @kernel

@@ -1,9 +1,10 @@
 """The E-step with each sample's activations integrated out, correlations included.
 
 In the cube root of λ, as in Wilson and Hilferty's rule for gamma variables, a sample's posterior is
-nearly normal around its mode. In a unit in which ∛λ = ∛λ̂ (1 + z/3), its precision is
+nearly normal around its mode; for shapes α below 1, in λ^p with p = α/3. In a unit in which
+λ^p = λ̂^p (1 + p z), its precision is
 
-    H = diag(α − ⅓) + Σ_i (λ̂ g_i)(λ̂ g_i)ᵀ q_i,    g_ki = U₀ θ_0ki − U₁ θ_1ki,
+    H = diag(α − p) + Σ_i (λ̂ g_i)(λ̂ g_i)ᵀ q_i,    g_ki = U₀ θ_0ki − U₁ θ_1ki,
 
 which is not diagonal: what one component takes, another gives. Variational Bayes drops that. Here
 the integrals over the posterior are sums over nodes that stand for the normal distribution, each
@@ -30,16 +31,14 @@ from .._sources import Source, row_ranges
 from .compiled import kernel, prefer_wide_vectors
 from .pool import Pool
 
-# The power of λ whose posterior is taken for normal.
+# The power of λ whose posterior is taken for normal, for shapes from 1 on; in proportion below.
 _POWER = 1 / 3
 # No Newton step towards the mode is longer than this in ln λ.
 _LONGEST = 1.0
 # Steps end with one that is shorter than this, with which H has hardly changed, or after so many.
 _SHORT = 0.02
 _MOST_STEPS = 12
-# α − ⅓, the mode's shape, is taken to be no less than this share of α.
-_LEAST_SHAPE = 0.2
-# Nodes with ∛λ below this share of its mode do not count.
+# Nodes with λ^p below this share of its mode do not count.
 _LEAST_ROOT = 0.02
 _SMALLEST = SMALLEST_RATE["float64"]
 
@@ -60,7 +59,7 @@ class Marginal(NamedTuple):
     Attributes
     ----------
     modes : (J, K) array
-        ln λ at the modes of ∛λ.
+        ln λ at the modes of λ^p.
     activations, log_activations : (J, K) arrays
         Posterior means of λ / unit and of its logarithm.
     slopes : (P,) array
@@ -77,6 +76,12 @@ class Marginal(NamedTuple):
     slopes: NDArray
     information: NDArray
     evidence: float
+
+
+@kernel
+def _power(shape):
+    """The power p of λ that is taken for normal."""
+    return _POWER * min(1.0, shape)
 
 
 @kernel
@@ -99,7 +104,7 @@ def _newton_step(x, atoms, atom_totals, shape, rate, modes, values, g, H, slope)
         values[k] = exp(modes[k])
         for m in range(k + 1):
             H[k, m] = 0.0
-        H[k, k] = max(shape[k] - _POWER, _LEAST_SHAPE * shape[k])
+        H[k, k] = shape[k] - _power(shape[k])
         slope[k] = H[k, k] - values[k] * (atom_totals[k] + rate[k])
     for i in range(n_features):
         rate0, rate1 = _SMALLEST, _SMALLEST
@@ -131,8 +136,8 @@ def _newton_step(x, atoms, atom_totals, shape, rate, modes, values, g, H, slope)
 
 
 @kernel
-def _place(points, modes, H, logs, weights):
-    """ln λ at the nodes, ln λ̂ + 3 ln(1 + z/3) with z = L⁻ᵀ points, and the density's logarithm."""
+def _place(points, shape, modes, H, logs, weights):
+    """ln λ at the nodes, ln λ̂ + ln(1 + p z)/p with z = L⁻ᵀ points, and the density's logarithm."""
     n_components, n_nodes = points.shape
     for k in range(n_components - 1, -1, -1):
         for n in range(n_nodes):
@@ -143,11 +148,12 @@ def _place(points, modes, H, logs, weights):
         for n in range(n_nodes):
             logs[k, n] /= H[k, k]
     for k in range(n_components):
+        power = _power(shape[k])
         for n in range(n_nodes):
-            root = 1.0 + _POWER * logs[k, n]
+            root = 1.0 + power * logs[k, n]
             log_root = math.log(max(root, _LEAST_ROOT))
             weights[n] -= log_root if root > _LEAST_ROOT else math.inf
-            logs[k, n] = modes[k] + log_root / _POWER
+            logs[k, n] = modes[k] + log_root / power
 
 
 @kernel
@@ -245,7 +251,7 @@ def _marginal_rows(
                 break
         for n in range(n_nodes):
             weights[n] = log_weights[n]
-        _place(points, modes[j], H, logs, weights)
+        _place(points, shape[j], modes[j], H, logs, weights)
         _weigh(x, atoms, shape[j], rate[j], logs, values, u, weights)
         value = _normalise(weights)
         for k in range(n_components):

@@ -94,7 +94,10 @@ def _learned_prior(model: BayesianSkellamSNMF, groups: list[Group]) -> dict[str,
             model.atom_shape_,
         )
         best = update_prior(before, Statistics.of(own, maps), maps)
-        clipped = np.clip(best.activation_shape, *_SHAPES) if learn_shape else best.activation_shape
+        if not learn_shape:
+            new_rate[:, components] = best.activation_rate
+            continue
+        clipped = np.clip(best.activation_shape, *_SHAPES)
         new_shape[:, components] = clipped
         new_rate[:, components] = best.activation_rate * clipped / best.activation_shape
     return {"activation_shape_prior": new_shape, "activation_rate_prior": new_rate}
