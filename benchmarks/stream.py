@@ -26,7 +26,7 @@ from seminmf.datasets import load_ionosphere, load_segment, load_shuttle
 DATA = {
     "shuttle": (load_shuttle, 40, 4),
     "segment": (load_segment, 40, 4),
-    "ionosphere": (load_ionosphere, 20, 3),
+    "ionosphere": (load_ionosphere, 10, 3),
 }
 HIDDEN = 0.3
 # Windows that are fitted before the scores count, and those over which curves are smooth.
@@ -85,14 +85,16 @@ def draw(found: dict[str, NDArray], path: Path) -> None:
 
     figure = Figure(figsize=(4 * len(found), 3.5), layout="constrained")
     for axis, (name, errors) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
-        kernel = np.ones(SMOOTH) / SMOOTH
-        numbers = FIRST + np.arange(len(errors) - SMOOTH + 1) + SMOOTH
+        width = min(SMOOTH, len(errors))
+        kernel = np.ones(width) / width
+        numbers = FIRST + np.arange(len(errors) - width + 1) + width
         for label, values in zip(("learned prior", "fixed prior", "means"), errors.T, strict=True):
             axis.plot(numbers, np.convolve(values, kernel, "valid"), label=label)
         axis.set_title(name)
         axis.set_xlabel("window")
     figure.axes[0].set_ylabel(f"error of hidden cells, mean of {SMOOTH} windows")
-    figure.axes[0].legend()
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=120)
 
 

