@@ -217,7 +217,7 @@ def test_best_order_undoes_a_permutation():
     prior = Prior(np.array([[1.0, 10.0, 100.0]]), np.array([[0.1, 0.5, 20.0]]), np.ones((1, 1, 1)))
     order = best_order(prior, expected)
     shuffled = np.array([2, 0, 1])
-    again = best_order(prior, expected.of_components(order).ordered(shuffled))
+    again = best_order(prior, expected.of_components(order).of_components(shuffled))
     np.testing.assert_array_equal(again, np.argsort(shuffled))
     flat = Prior(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1, 1)))
     np.testing.assert_array_equal(best_order(flat, expected), np.arange(K))
