@@ -1,22 +1,9 @@
 """Loaders of the data sets in ``data/``, with the conventions of scikit-learn's loaders."""
 
-import csv
-import gzip
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import Bunch
-
-
-class _Table(NamedTuple):
-    """A file of ``data/``: numeric features, and the class label in the last column."""
-
-    data: NDArray[np.float64]
-    target: NDArray[np.str_]
-    feature_names: list[str]
-    target_column: str
+from seminmf.datasets._table import as_bunch, read_table
 
 
 def load_ionosphere(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -169,45 +156,8 @@ def load_shuttle(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 
 
 def _load(name: str, description: str, *, return_X_y: bool, as_frame: bool) -> Any:
-    table = _read(name)
-    data: Any = table.data
-    target: Any = table.target
-    frame = None
-    if as_frame:
-        frame = _frame(table)
-        data = frame[table.feature_names]
-        target = frame[table.target_column]
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        frame=frame,
-        feature_names=table.feature_names,
-        target_names=np.unique(table.target),
-        DESCR=description,
-    )
-
-
-def _read(name: str) -> _Table:
-    path = files("seminmf.datasets") / "data" / f"{name}.csv.gz"
-    with path.open("rb") as raw, gzip.open(raw, "rt", encoding="utf-8", newline="") as text:
-        header, *rows = csv.reader(text)
-    features = [[float(field) if field else np.nan for field in row[:-1]] for row in rows]
-    return _Table(
-        data=np.array(features, dtype=np.float64),
-        target=np.array([row[-1] for row in rows]),
-        feature_names=header[:-1],
-        target_column=header[-1],
-    )
-
-
-def _frame(table: _Table) -> Any:
-    import pandas as pd
-
-    frame = pd.DataFrame(table.data, columns=table.feature_names)
-    frame[table.target_column] = table.target
-    return frame
+    table = read_table(files("seminmf.datasets") / "data" / f"{name}.csv.gz")
+    return as_bunch(table, description, return_X_y=return_X_y, as_frame=as_frame)
 
 
 _IONOSPHERE = """\

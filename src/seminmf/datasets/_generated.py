@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import check_random_state
+
+from seminmf.datasets._table import Table, as_bunch
 
 _N_FEATURES = 21
 _HEIGHT = 6
@@ -14,7 +16,11 @@ _CLASSES = ((0, 1), (0, 2), (1, 2))  # the two base waves of each class
 
 
 def make_waveform(
-    n_samples: int = 5000, *, random_state: Any = None, return_X_y: bool = True
+    n_samples: int = 5000,
+    *,
+    random_state: Any = None,
+    return_X_y: bool = True,
+    as_frame: bool = False,
 ) -> Any:
     """Generate the waveform data: noisy mixtures of two of three triangular waves.
 
@@ -31,15 +37,22 @@ def make_waveform(
         Pass an int for reproducible data.
     return_X_y : bool, default=True
         Return ``(X, y)``; otherwise a Bunch.
+    as_frame : bool, default=False
+        Return pandas objects: ``X`` is a DataFrame and ``y`` a Series.
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 21)
-    y : ndarray of shape (n_samples,)
+    X : ndarray of shape (n_samples, 21), or DataFrame
+    y : ndarray of shape (n_samples,), or Series
         The classes, 0 to 2.
     data : Bunch, if not `return_X_y`
         With the attributes ``data``, ``target``, ``feature_names``, ``target_names``, ``DESCR``,
-        and ``waves`` of shape (3, 21): the base waves.
+        ``frame`` (data and target together if `as_frame`, otherwise None), and ``waves`` of shape
+        (3, 21): the base waves.
+
+    See Also
+    --------
+    fetch_waveform : 5000 samples that were generated in this way once, for comparisons.
 
     References
     ----------
@@ -64,15 +77,12 @@ def make_waveform(
     share = random.uniform(size=(n_samples, 1))
     data = share * waves[first] + (1 - share) * waves[second]
     data += random.normal(size=data.shape)
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        feature_names=[f"x{i}" for i in range(1, _N_FEATURES + 1)],
-        target_names=np.arange(len(_CLASSES)),
+    return as_bunch(
+        Table(data, target, [f"x{i}" for i in range(1, _N_FEATURES + 1)], "class"),
+        make_waveform.__doc__ or "",
+        return_X_y=return_X_y,
+        as_frame=as_frame,
         waves=waves,
-        DESCR=make_waveform.__doc__,
     )
 
 
