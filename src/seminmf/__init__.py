@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import seminmf.stats as stats
     from seminmf.bayesian import BayesianSkellamSNMF
     from seminmf.divergence import skellam_divergence
+    from seminmf.euclidean import EuclideanSNMF
     from seminmf.generate import sample_skellam_snmf
     from seminmf.io import load
     from seminmf.prior_learning import PriorLearner
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianSkellamSNMF",
+    "EuclideanSNMF",
     "PriorLearner",
     "SkellamSNMF",
     "__version__",
@@ -39,6 +41,7 @@ __all__ = [
 
 _MODULE_OF = {
     "BayesianSkellamSNMF": "seminmf.bayesian",
+    "EuclideanSNMF": "seminmf.euclidean",
     "PriorLearner": "seminmf.prior_learning",
     "SkellamSNMF": "seminmf.skellam",
     "load": "seminmf.io",

@@ -271,8 +271,24 @@ def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
     return array
 
 
-def check_frozen(frozen: Any, n_components: int, given: NDArray | None) -> NDArray:
-    """Mask (K,) of the components that keep their atoms, from a mask or from indices."""
+def check_components(components: Any, shape: tuple[int, int]) -> NDArray:
+    """Signed start components (K, I); those that are NaN are left so, for the start to fill in."""
+    array = as_numbers("components", components, f"numbers of the shape {shape}")
+    if array.shape != shape:
+        raise ValueError(f"components must have the shape {shape}; found {array.shape}.")
+    if np.any(np.isinf(array)):
+        raise ValueError(f"components must be finite; found {array[np.isinf(array)][0]}.")
+    check_whole("components", array[None])
+    return array
+
+
+def check_frozen(
+    frozen: Any, n_components: int, given: NDArray | None, name: str = "atoms"
+) -> NDArray:
+    """Mask (K,) of the components that stay, from a mask or from indices.
+
+    What they are is in `given`, of shape (..., K, I), under its `name`.
+    """
     mask = np.zeros(n_components, dtype=bool)
     if frozen is None:
         return mask
@@ -291,6 +307,6 @@ def check_frozen(frozen: Any, n_components: int, given: NDArray | None) -> NDArr
             f"frozen must be a boolean mask of length {n_components} or indices of components; "
             f"found an array of shape {array.shape} and type {array.dtype}."
         )
-    if mask.any() and (given is None or np.isnan(given[:, mask]).any()):
-        raise ValueError("frozen components must have their atoms given; found none or NaN.")
+    if mask.any() and (given is None or np.isnan(given[..., mask, :]).any()):
+        raise ValueError(f"frozen components must have their {name} given; found none or NaN.")
     return mask

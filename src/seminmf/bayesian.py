@@ -12,7 +12,7 @@ from scipy.stats import gamma
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from . import _validation as check
-from ._base import BaseSkellamSNMF, Data, dispersion, like
+from ._base import Data, like
 from ._inference import activations as rows
 from ._inference import em, loop, vb
 from ._inference.acceleration import accelerate
@@ -23,6 +23,7 @@ from ._inference.start import start
 from ._inference.summary import Summary
 from ._penalties import Posterior
 from ._random import draw_dirichlet
+from ._skellam_base import BaseSkellamSNMF, dispersion
 from .special import exp_digamma
 
 # How far the point is fitted that the posterior starts from, with init="map".

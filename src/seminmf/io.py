@@ -34,17 +34,22 @@ _POSTERIOR = {"atom_shape_": "2KI", "activation_shape_": "JK", "activation_rate_
 _ARRAYS = {
     "SkellamSNMF": {**_FACTORS, "objectives_": "T"},
     "BayesianSkellamSNMF": {**_FACTORS, **_POSTERIOR, "lower_bounds_": "T"},
+    "EuclideanSNMF": {"components_": "KI", "activations_": "JK", "objectives_": "T"},
 }
-_SCALARS: dict[str, type] = {
+_COMMON_SCALARS: dict[str, type] = {
     "n_features_in_": int,
     "n_iter_": int,
     "converged_": bool,
     "stop_reason_": str,
     "stability_": float,
-    "dispersion_": float,
     "_unit": float,
 }
-_LAST_VALUE = {"SkellamSNMF": "objective_", "BayesianSkellamSNMF": "lower_bound_"}
+_SCALARS: dict[str, dict[str, type]] = {
+    "SkellamSNMF": {**_COMMON_SCALARS, "dispersion_": float, "objective_": float},
+    "BayesianSkellamSNMF": {**_COMMON_SCALARS, "dispersion_": float, "lower_bound_": float},
+    "EuclideanSNMF": {**_COMMON_SCALARS, "objective_": float},
+}
+_WITHOUT_PRIOR = ("EuclideanSNMF",)
 _PRIOR_AXES = dict(zip(Prior._fields, ("JK", "JK", "2KI"), strict=True))
 # Constructor parameters that may be arrays.
 _ARRAY_PARAMETERS = tuple(f"{name}_prior" for name in Prior._fields)
@@ -79,7 +84,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SkellamSNMF, BayesianSkellamSNMF or PriorLearner
+    estimator : SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF or PriorLearner
         A fitted estimator. A `random_state` that is a generator is written as None.
     path : str or path-like
         File to write, whole or not at all. An older file of that name is replaced.
@@ -119,10 +124,11 @@ def _content_of(estimator: Any, name: str) -> _Content:
 def _model_content(estimator: Any, name: str) -> _Content:
     """What is particular to a fitted estimator."""
     arrays = {array: getattr(estimator, array) for array in _ARRAYS[name]}
-    arrays |= {f"_prior.{field}": value for field, value in estimator._prior._asdict().items()}
+    if name not in _WITHOUT_PRIOR:
+        prior = estimator._prior._asdict()
+        arrays |= {f"_prior.{field}": value for field, value in prior.items()}
     parameters, parameter_arrays = _split_parameters(estimator, _ARRAY_PARAMETERS)
-    scalars = [*_SCALARS, _LAST_VALUE[name]]
-    fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in scalars}
+    fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in _SCALARS[name]}
     return _Content({"parameters": parameters, "fitted": fitted}, arrays | parameter_arrays)
 
 
@@ -220,7 +226,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SkellamSNMF, BayesianSkellamSNMF or PriorLearner
+    SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF or PriorLearner
         It does what the one that was saved does, to the last bit.
 
     Raises
@@ -307,11 +313,12 @@ def _array_names(estimator: str) -> set[str]:
 
 
 def _class_of(estimator: str) -> Any:
-    from . import BayesianSkellamSNMF, PriorLearner, SkellamSNMF
+    from . import BayesianSkellamSNMF, EuclideanSNMF, PriorLearner, SkellamSNMF
 
     return {
         "SkellamSNMF": SkellamSNMF,
         "BayesianSkellamSNMF": BayesianSkellamSNMF,
+        "EuclideanSNMF": EuclideanSNMF,
         LEARNER: PriorLearner,
     }[estimator]
 
@@ -338,7 +345,8 @@ def _rebuild(content: _Content) -> Any:
     for array, axes in _ARRAYS[name].items():
         expected = tuple(sizes[axis] for axis in axes)
         setattr(estimator, array, _checked_array(content, array, expected))
-    estimator._prior = _prior(content, sizes)
+    if name not in _WITHOUT_PRIOR:
+        estimator._prior = _prior(content, sizes)
     names = _feature_names(content.header.get("feature_names"), sizes["I"])
     if names is not None:
         estimator.feature_names_in_ = names
@@ -446,10 +454,10 @@ def _scalars(fitted: dict[str, Any], name: str) -> dict[str, Any]:
     fitted = {"stop_reason_": reason, **fitted}
     values = {
         scalar: _checked_scalar(scalar, fitted.get(scalar), kind)
-        for scalar, kind in {**_SCALARS, _LAST_VALUE[name]: float}.items()
+        for scalar, kind in _SCALARS[name].items()
     }
     for scalar in ("dispersion_", "_unit"):
-        if not 0 < values[scalar] < math.inf:
+        if not 0 < values.get(scalar, 1.0) < math.inf:
             raise ValueError(f"{scalar} is {values[scalar]}, not a positive number")
     for scalar, least in (("n_features_in_", 1), ("n_iter_", 0)):
         if values[scalar] < least:
@@ -478,9 +486,11 @@ def _checked_array(content: _Content, name: str, shape: tuple[int, ...]) -> NDAr
     array = _array(content, name)
     if array.shape != shape:
         raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
-    if name in (*_FACTORS, *_POSTERIOR):
-        expected = np.float32 if _array(content, "atoms_").dtype == np.float32 else np.float64
-        _check_numbers(name, array, zero=name in _FACTORS)
+    if name in (*_FACTORS, *_POSTERIOR, "components_"):
+        single = content.arrays.get("atoms_", array).dtype == np.float32
+        expected = np.float32 if single else np.float64
+        size = np.abs(array) if name == "components_" else array
+        _check_numbers(name, size, zero=name not in _POSTERIOR)
     else:
         expected = np.float64
     if array.dtype != expected:

@@ -10,7 +10,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validation as check
-from ._base import BaseSkellamSNMF, Data, dispersion
+from ._base import Data
 from ._inference import activations as rows
 from ._inference import em, loop
 from ._inference.choice import choose_algorithm
@@ -18,6 +18,7 @@ from ._inference.problem import Problem
 from ._inference.start import start
 from ._inference.summary import Summary
 from ._penalties import Maximum
+from ._skellam_base import BaseSkellamSNMF, dispersion
 
 SOLVERS = ("newton", "em")
 

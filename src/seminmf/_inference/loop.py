@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from .._progress import Progress
-from .problem import Problem
 
 WINDOW = 20
 
@@ -27,15 +26,15 @@ class Algorithm(Protocol):
     point itself, for others the point and what they remember.
     """
 
-    def start(self, problem: Problem, point: Any) -> Any:
+    def start(self, problem: Any, point: Any) -> Any:
         """State to begin with at `point`."""
         ...
 
-    def step(self, problem: Problem, state: Any) -> tuple[Any, Any]:
+    def step(self, problem: Any, state: Any) -> tuple[Any, Any]:
         """One iteration, and an info that has the objective at `state`."""
         ...
 
-    def evaluate(self, problem: Problem, state: Any) -> float:
+    def evaluate(self, problem: Any, state: Any) -> float:
         """Objective at `state`."""
         ...
 
@@ -96,7 +95,7 @@ def has_converged(objectives: list[float], tol: float) -> bool:
 
 def run(
     algorithm: Algorithm,
-    problem: Problem,
+    problem: Any,
     point: P,
     *,
     max_iter: int,

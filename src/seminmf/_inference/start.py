@@ -29,6 +29,11 @@ class Filled(NamedTuple):
     means: NDArray
     unit: float
 
+    @classmethod
+    def from_summary(cls, source: Source, summary: Summary, unit: float) -> Filled:
+        """With the means that a summary tells."""
+        return cls(source, summary.column_sum / np.maximum(summary.column_count, 1) / unit, unit)
+
     def rows(self, start: int, stop: int) -> NDArray:
         """Samples `start` to `stop`, without gaps."""
         block = self.source.rows(start, stop) / self.unit
@@ -52,9 +57,8 @@ def start(problem: Problem, summary: Summary, method: str, random: RandomState) 
         atoms = normalise(random.uniform(size=(2, n_components, n_features)))
         activations = np.tile(_positive_shares(problem, summary), (1, n_components))
     else:
-        means = summary.column_sum / np.maximum(summary.column_count, 1) / problem.likelihood.unit
-        filled = Filled(problem.source, means, problem.likelihood.unit)
-        build = _from_kmeans if method == "kmeans" else _from_svd
+        filled = Filled.from_summary(problem.source, summary, problem.likelihood.unit)
+        build = from_kmeans if method == "kmeans" else from_svd
         components, activations = build(filled, problem.n_components, random)
         activations = activations + _SPREAD * _positive_shares(problem, summary)
         atoms = _spread(components)
@@ -86,7 +90,7 @@ def _from_prior(problem: Problem, random: RandomState) -> tuple[NDArray, NDArray
     return activations, atoms
 
 
-def _from_kmeans(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, NDArray]:
+def from_kmeans(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, NDArray]:
     """Cluster centres, and each sample active in the component of its cluster."""
     from sklearn.cluster import KMeans
 
@@ -108,7 +112,7 @@ def _from_kmeans(filled: Filled, n_components: int, random: RandomState) -> tupl
     return components, activations
 
 
-def _from_svd(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, NDArray]:
+def from_svd(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, NDArray]:
     """Singular vectors, each after the first with both signs, and the positive projections.
 
     Activations cannot be negative, so a direction that samples take both ways needs two components.

@@ -1,0 +1,188 @@
+"""What both Skellam estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from . import _validation as check
+from ._base import BaseSNMF, Data
+from ._inference.acceleration import METHODS as ACCELERATIONS
+from ._inference.problem import Prior, Problem
+from ._inference.start import METHODS as STARTS
+from ._inference.summary import Summary, power_of_two
+from ._likelihoods import Integer, Real
+from ._passes.compiled import announced
+from ._passes.estep import Cells, evaluate_cells
+from ._passes.pool import pool
+from ._sources import DenseSource, row_ranges
+
+# Below this share of the mean |x| a dispersion is no noise but rounding.
+_LEAST_DISPERSION = 1e-12
+# Posterior rates have the dispersion as their divisor: it must leave room for them.
+_SMALLEST_DISPERSION = 1e-300
+# Computations run in a unit of at least this, in the unit of the priors.
+_LEAST_UNIT = {"float32": 1e-3, "float64": 1e-12}
+
+
+class BaseSkellamSNMF(BaseSNMF):
+    """Base of the Skellam estimators; not for direct use."""
+
+    _starts: tuple[str, ...] = STARTS
+    _default_for_unobserved = "what the prior says"
+
+    # --- the frame of a fit -----------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check.check_choice("likelihood", self.likelihood, ("real", "integer"))
+        check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
+
+    def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
+        data = super()._check_data(X, fitted=fitted)
+        if self.likelihood == "integer":
+            check.check_integer_range(data.summary)
+        return data
+
+    def _wants_integers(self) -> bool:
+        return self.likelihood == "integer" and self.check_integer
+
+    def _choose_unit(self, data: Data, scale: float | None = None) -> None:
+        """Fix the unit that computations run in: no overflow, whatever the unit of X.
+
+        Where priors speak in units of `scale`, X may be nothing against them; they are then what
+        must not overflow.
+        """
+        largest = data.summary.largest
+        name = data.X.dtype.name
+        least = _LEAST_UNIT[name] * scale if scale and largest > 0 else 0.0
+        # Its inverse is a factor of the same type.
+        least = max(least, 2.0**-120) if name == "float32" and largest > 0 else least
+        integer = self.likelihood == "integer"
+        self._unit = 1.0 if integer else power_of_two(max(largest, least))
+
+    @contextmanager
+    def _problem(self, X: NDArray, prior: Prior, scale: float, **others: Any) -> Iterator[Problem]:
+        """The problem that passes and algorithms see, with its threads, for a while."""
+        likelihood = Integer() if self.likelihood == "integer" else Real(self._unit)
+        others = {
+            "sample_weight": np.ones(len(X)),
+            "frozen": np.zeros(self.n_components, dtype=bool),
+            **others,
+        }
+        with announced(), pool(self.n_jobs) as workers:
+            yield Problem(
+                DenseSource(X), likelihood, self._unit / scale, prior, pool=workers, **others
+            )
+
+    # --- after the fit ----------------------------------------------------------------------
+
+    @property
+    def components_(self) -> NDArray:
+        """Signed components (K, I): positive minus negative part of the atoms."""
+        return self.atoms_[0] - self.atoms_[1]
+
+    def _is_solved(self) -> bool:
+        return self.converged_ or self._per_sample_prior()
+
+    def _check_transformable(self) -> None:
+        super()._check_transformable()
+        if self._per_sample_prior():
+            raise ValueError(
+                "transform needs priors that hold for any sample; found an activation prior with "
+                f"one row for each of the {self._prior_rows()} samples of the fit."
+            )
+
+    def _prior_rows(self) -> int:
+        return max(len(self._prior.activation_shape), len(self._prior.activation_rate))
+
+    def _per_sample_prior(self) -> bool:
+        return self._prior_rows() > 1
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the observed cells, given their samples' activations.
+
+        For likelihood "integer" it is the mean of ln P. For "real" it is the mean of the saddle-
+        point density −D/φ − ½ ln(2πφr), with the dispersion φ of the training data: −D alone would
+        favour ever larger rates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        float
+        """
+        total, n_observed = 0.0, 0
+        for x, activations, cells in self._evaluate(X):
+            terms = cells.log_likelihood
+            if self.likelihood == "real":
+                phi = self.dispersion_
+                rate0, rate1 = activations @ self.atoms_.astype(np.float64)
+                root = np.hypot(x, 2 * np.sqrt(rate0) * np.sqrt(rate1))
+                # Where x and both rates vanish there is no density: such a cell counts as a
+                # hundredth of the noise.
+                logarithm = np.log(2 * np.pi) + np.log(phi) + np.log(np.maximum(root, 1e-2 * phi))
+                terms = terms / phi - 0.5 * logarithm
+            observed = ~np.isnan(x)
+            total += float(np.sum(terms[observed]))
+            n_observed += int(observed.sum())
+        return total / n_observed
+
+    def _evaluate(self, X: Any) -> Iterator[tuple[NDArray, NDArray, Cells]]:
+        """Blocks of X with their activations, and their cells under the model."""
+        check_is_fitted(self)
+        array = check.check_array(self, X, fitted=True)
+        all_activations = np.asarray(self.transform(X), dtype=np.float64)
+        likelihood = Integer() if self.likelihood == "integer" else Real(1.0)
+        atoms = self.atoms_.astype(np.float64)
+        for start, stop in row_ranges(DenseSource(array)):
+            x, activations = array[start:stop], all_activations[start:stop]
+            yield x, activations, evaluate_cells(x, likelihood, activations, atoms)
+
+    def sources(self, X: Any) -> NDArray:
+        """Expected share of each component in each cell; the shares sum to X.
+
+        In a gap they sum to what `impute` fills in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features, n_components)
+        """
+        blocks = []
+        for x, activations, cells in self._evaluate(X):
+            # E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean.
+            positive = np.einsum("ji,ki->jik", cells.u0, self.atoms_[0])
+            negative = np.einsum("ji,ki->jik", cells.u1, self.atoms_[1])
+            shares = activations[:, None, :] * (positive - negative)
+            blocks.append(shares.astype(x.dtype, copy=False))
+        return np.concatenate(blocks)
+
+
+def dispersion(
+    divergence: float, summary: Summary, sample_weight: NDArray, n_components: int
+) -> float:
+    """φ = 2 ΣD / (observed cells − K (I + J)), the noise level of real data, in the unit of ΣD.
+
+    A sample counts as often as its weight says.
+    """
+    n_observed = float(summary.row_count @ sample_weight)
+    n_parameters = n_components * (len(summary.column_count) + float(sample_weight.sum()))
+    estimate = 2 * divergence / max(n_observed - n_parameters, 1.0)
+    if summary.largest == 0:
+        return 1.0
+    return max(estimate, _LEAST_DISPERSION * summary.mean_size, _SMALLEST_DISPERSION)

@@ -1,0 +1,279 @@
+"""EuclideanSNMF: semi-NMF by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validation as check
+from ._base import BaseSNMF, Data
+from ._inference import euclidean, loop
+from ._inference.euclidean import Point, Problem
+from ._inference.start import Filled, from_kmeans, from_svd
+from ._inference.summary import Summary, power_of_two
+from ._passes.compiled import announced
+from ._passes.nnls import solve_rows
+from ._passes.pool import pool
+from ._sources import DenseSource, row_ranges
+
+# A random start's activations, and what K-means' indicators get on top: no rule leaves a 0 that it
+# multiplies.
+_LEAST_START = 1e-4
+_SPREAD = 0.2
+
+
+class EuclideanSNMF(BaseSNMF):
+    """Semi-nonnegative matrix factorization by least squares, the classic one.
+
+    It minimises ½ Σ (x − activations · components)² over the observed cells, with activations ≥ 0
+    and components of any sign.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components, K.
+    solver : {"hals", "multiplicative"}, default="hals"
+        "hals" moves one activation after the other to its best value, with extrapolation: the
+        fastest. "multiplicative" is the rule of Ding, Li and Jordan. Both find the components by
+        least squares.
+    init : {"random", "kmeans", "svd"}, default="random"
+        Start values, where `fit` is not given any.
+    n_init : int, default=1
+        Number of starts, of which the best is kept.
+    max_iter : int, default=3000
+        Most iterations of a run.
+    tol : float, default=1e-4
+        A run has converged when the objective gained less than `tol` times its size over the last
+        20 iterations. 0 never stops before `max_iter`.
+    random_state : int, RandomState or None, default=None
+        Source of the start values. The same seed gives the same bits, whatever `n_jobs`.
+    n_jobs : int or None, default=None
+        Threads. None and -1 are all cores; small problems use one in any case.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Signed components. Their sizes and those of the activations are where the iterations led:
+        only the products count.
+    activations_ : ndarray of shape (n_samples, n_components)
+        Activations of the training data.
+    objective_ : float
+        −½ Σ (x − activations · components)² at the end.
+    objectives_ : ndarray of shape (n_iter_ + 1,)
+        Its values from the start to the end.
+    n_iter_ : int
+        Iterations of the best run.
+    converged_ : bool
+        Whether that run met the rule of `tol`.
+    stop_reason_ : {"tolerance", "max_iter", "interrupted"}
+        Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
+    stability_ : float
+        Mean cosine between the components of the best run and of the others, after matching; NaN
+        for a single run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If X has feature names.
+
+    See Also
+    --------
+    SkellamSNMF : A likelihood in the place of squares.
+
+    References
+    ----------
+    C. Ding, T. Li and M. I. Jordan, "Convex and semi-nonnegative matrix factorizations", 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seminmf import EuclideanSNMF
+    >>> X = np.array([[3, -1, 2], [6, -2, 4], [-1, 4, 1], [-2, np.nan, 2], [2, 3, 3]])
+    >>> model = EuclideanSNMF(n_components=2, random_state=0).fit(X)
+    >>> model.impute(X).round()
+    array([[ 3., -1.,  2.],
+           [ 6., -2.,  4.],
+           [-1.,  4.,  1.],
+           [-2.,  8.,  2.],
+           [ 2.,  3.,  3.]])
+    """
+
+    _starts = ("random", "kmeans", "svd")
+    _default_for_unobserved = "zeros"
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        solver: str = "hals",
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 3000,
+        tol: float = 1e-4,
+        random_state: int | RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        components: ArrayLike | None = None,
+        activations: ArrayLike | None = None,
+        frozen: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> EuclideanSNMF:
+        """Fit to X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data of any sign, NaN where not observed.
+        y : None
+            Not used.
+        components : array-like of shape (n_components, n_features)
+            Start values. Components that are NaN, or all if none are given, start as the least
+            squares for the activations.
+        activations : array-like of shape (n_samples, n_components)
+            Start values.
+        frozen : array-like of bool of shape (n_components,), or of indices
+            Components that stay as they are given.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = self._check_data(X, fitted=False)
+        weights = check.check_weight(sample_weight, data.X)
+        shape = (self.n_components, data.X.shape[1])
+        if components is not None:
+            components = check.check_components(components, shape)
+        mask = check.check_frozen(frozen, self.n_components, components, "components")
+        if activations is not None:
+            sizes = (len(data.X), self.n_components)
+            activations = check.check_start("activations", activations, sizes)
+        check.record_features(self, X)
+        self._warn_unobserved(data.summary)
+        self._unit = power_of_two(data.summary.largest)
+        with self._problem(data, weights, mask) as problem:
+            run = partial(self._run, problem, data.summary, components, activations)
+            best = self._best_run(run, lambda point: point.components)
+        self._publish(data.X.dtype, best.result)
+        self.stability_ = best.stability
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check.check_choice("solver", self.solver, tuple(euclidean.SOLVERS))
+
+    @contextmanager
+    def _problem(self, data: Data, weights: NDArray, frozen: NDArray) -> Iterator[Problem]:
+        """What the algorithm sees, with its threads, for a while."""
+        complete = data.summary.n_observed == data.X.size
+        with announced(), pool(self.n_jobs) as workers:
+            source = DenseSource(data.X)
+            yield Problem(source, self._unit, weights, frozen, complete, self.solver, workers)
+
+    def _run(
+        self,
+        problem: Problem,
+        summary: Summary,
+        components: NDArray | None,
+        activations: NDArray | None,
+        random: RandomState,
+    ) -> loop.Result[Point]:
+        """One run from one start."""
+        if activations is None:
+            activations = self._start(problem, summary, random)
+        if components is None:
+            components = np.full((self.n_components, problem.source.shape[1]), np.nan)
+        missing = np.isnan(components)
+        point = Point(activations, np.where(missing, 0.0, components / self._unit))
+        rest = problem._replace(frozen=~np.any(missing, axis=1))
+        point = euclidean.with_best_components(rest, point)
+        result = self._iterate(euclidean, problem, point, self.solver, self.max_iter, self.tol)
+        return self._finish(problem, result) if result.converged else result
+
+    def _start(self, problem: Problem, summary: Summary, random: RandomState) -> NDArray:
+        """Activations (J, K) to start from."""
+        n_samples, n_components = problem.source.shape[0], self.n_components
+        if self.init == "random":
+            return random.uniform(size=(n_samples, n_components)) + _LEAST_START
+        filled = Filled.from_summary(problem.source, summary, problem.unit)
+        build = from_kmeans if self.init == "kmeans" else from_svd
+        _, activations = build(filled, n_components, random)
+        size = activations.mean()
+        return activations / (size if size > 0 else 1.0) + _SPREAD
+
+    @staticmethod
+    def _finish(problem: Problem, result: loop.Result[Point]) -> loop.Result[Point]:
+        """Solve for the activations, so that they are those that `transform` would return."""
+        components = result.state.components
+        activations = solve_rows(problem.source, problem.unit, components, problem.pool)
+        point = Point(activations, components)
+        return result.ending_with(point, euclidean.objective(problem, point))
+
+    def _publish(self, dtype: np.dtype, result: loop.Result[Point]) -> None:
+        """Set the fitted attributes."""
+        self.components_ = (result.state.components * self._unit).astype(dtype)
+        self.activations_ = result.state.activations.astype(dtype)
+        self.objectives_ = np.array(result.objectives) * self._unit**2
+        self.objective_ = float(self.objectives_[-1])
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.stop_reason_ = result.reason
+
+    def _solve(self, data: Data) -> NDArray:
+        components = self.components_ / np.float64(self._unit)
+        with announced(), pool(self.n_jobs) as workers:
+            solution = solve_rows(DenseSource(data.X), self._unit, components, workers)
+        return solution.astype(data.X.dtype)
+
+    def _membership(self, data: Data) -> NDArray:
+        return self._solve(data)
+
+    def _training_membership(self) -> NDArray:
+        return self.activations_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean square error of the observed cells, given their samples' activations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        float
+        """
+        activations = np.asarray(self.transform(X), dtype=np.float64)
+        array = check.check_array(self, X, fitted=True)
+        total, n_observed = 0.0, 0
+        for start, stop in row_ranges(DenseSource(array)):
+            errors = array[start:stop] - activations[start:stop] @ self.components_
+            total += float(np.nansum(errors * errors))
+            n_observed += int(np.sum(~np.isnan(errors)))
+        return -total / n_observed
