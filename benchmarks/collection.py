@@ -1,10 +1,10 @@
 """Does a collection of thirty matrices tell the prior that it was drawn from?
 
-The matrices are those of ``benchmarks/online.py``. Run it with ``python benchmarks/collection.py``;
-it prints a Markdown table. Learned values are compared with the truth, and with what would be
-learned if all atoms and activations were seen: no method can know more. Differences of the shapes
-of atoms above 0.1 are in units of their sampling error, the standard deviation of ln α if the atoms
-were seen.
+The matrices are those of ``seminmf reproduce online``. Run it with ``python
+benchmarks/collection.py``; it prints a Markdown table. Learned values are compared with the truth,
+and with what would be learned if all atoms and activations were seen: no method can know more.
+Differences of the shapes of atoms above 0.1 are in units of their sampling error, the standard
+deviation of ln α if the atoms were seen.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from online import N_COMPONENTS, N_FEATURES, Truth, neutral
 from scipy.special import polygamma
 from tables import row, table_head
 
 from seminmf import PriorLearner
 from seminmf._inference.prior_statistics import Expectations, Maps, Statistics, update_prior
 from seminmf._inference.problem import Prior
+from seminmf.experiments._scenarios import N_FEATURES
+from seminmf.experiments.online import N_COMPONENTS, STREAM, neutral
 
 
 def sampling_errors(shape: NDArray, n_matrices: int) -> NDArray:
@@ -69,7 +70,7 @@ def main() -> None:
     header += ["large shapes of atoms: learned − true", "seen − true", "learned − seen"]
     print("\n".join(table_head([*header, "small ones (0.02)", "rounds", "s"])), flush=True)
     for seed in range(options.draws):
-        truth = Truth.draw(seed)
+        truth = STREAM.draw(seed)
         drawn = [truth.matrix(seed, n, options.samples) for n in range(options.matrices)]
         begin = time.perf_counter()
         learner = PriorLearner(neutral(seed)).fit([X for X, _, _ in drawn])

@@ -1,9 +1,9 @@
 """What does it cost to learn a prior? Parts of one step of a stream, in milliseconds.
 
-The stream is that of ``benchmarks/online.py``. Run it with ``python benchmarks/prior_cost.py``. The
-parts are a run of variational Bayes (VBEM) until it converges, as the paper has it; the start that
-the learner takes instead, a few iterations; the posterior with correlations; and the update of the
-prior, with 300 matrices in the history.
+The stream is that of ``seminmf reproduce online``. Run it with ``python benchmarks/prior_cost.py``.
+The parts are a run of variational Bayes (VBEM) until it converges, as the paper has it; the start
+that the learner takes instead, a few iterations; the posterior with correlations; and the update of
+the prior, with 300 matrices in the history.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import time
 import warnings
 
 import numpy as np
-from online import Truth, counts, neutral
 from tables import row, table_head
 
 from seminmf import PriorLearner
 from seminmf._learned import learn_from
 from seminmf._posteriors import correlated, variational
+from seminmf.experiments.online import STREAM, counts, neutral
 
 N_SAMPLES, N_BEFORE, REPEATS = 5000, 12, 7
 
@@ -35,7 +35,7 @@ def milliseconds(work) -> float:
 def main() -> None:
     """Print the table."""
     warnings.simplefilter("ignore")
-    truth = Truth.draw(0)
+    truth = STREAM.draw(0)
     learner = PriorLearner(neutral(0), learning_rate="annealed")
     for number in range(N_BEFORE):
         learner.partial_fit(truth.matrix(0, number, N_SAMPLES)[0])

@@ -1,6 +1,6 @@
 """What keeps online learning from degenerating? Each remedy alone, and each left out.
 
-The stream is that of ``benchmarks/online.py``, with fewer samples and matrices. Run it with
+The stream is that of ``seminmf reproduce online``, with fewer samples and matrices. Run it with
 ``python benchmarks/remedies.py``; it prints a Markdown table. The first part has posteriors of
 variational Bayes, with the paper's rule and with remedies for it:
 
@@ -22,12 +22,20 @@ import numpy as np
 from collection import best_prior
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from online import REFERENCE, Truth, counts, neutral, shape_error, source_error
 from tables import row, table_head
 
 from seminmf import BayesianSkellamSNMF, PriorLearner, _stream
 from seminmf._inference import laplace
 from seminmf._inference.atom_history import AtomHistory
+from seminmf.experiments._scenarios import Truth
+from seminmf.experiments.online import (
+    REFERENCE,
+    STREAM,
+    counts,
+    neutral,
+    shape_error,
+    source_errors,
+)
 
 # Iterations of a run where nothing comes after variational Bayes.
 LONG = {"max_iter": 400, "tol": 1e-5}
@@ -96,7 +104,7 @@ def run(name: str, seed: int, options: argparse.Namespace) -> tuple[NDArray, flo
     """Errors of the atoms' shapes as shares of the start's, and the ratio of mse_m."""
     warnings.simplefilter("ignore")
     rate, posterior, hyperprior, start, left_out = VARIANTS[name]
-    truth = Truth.draw(seed)
+    truth = STREAM.draw(seed)
     estimator = neutral(seed)
     if posterior == "mean-field":
         estimator.set_params(**LONG)
@@ -115,8 +123,8 @@ def run(name: str, seed: int, options: argparse.Namespace) -> tuple[NDArray, flo
             errors.append(shape_error(truth, learner.estimator_.atom_shape_prior))
             if number >= options.matrices - 50:
                 reference = counts(**REFERENCE, **truth.parameters()).fit(X)
-                found.append(source_error(atoms, activations, learner.last_))
-                best.append(source_error(atoms, activations, reference))
+                found.append(source_errors(atoms, activations, learner.last_)[0])
+                best.append(source_errors(atoms, activations, reference)[0])
     return np.array(errors) / shape_error(truth, np.ones(1)), np.mean(found) / np.mean(best)
 
 

@@ -7,6 +7,7 @@ function below with `@app.command()` and `@_plain_errors` that hands over to a m
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec
@@ -75,3 +76,81 @@ def demo(
     from .demo import run
 
     run(out, seed)
+
+
+class Experiment(StrEnum):
+    """What can be reproduced."""
+
+    parameters = "parameters"
+    online = "online"
+    likelihoods = "likelihoods"
+    clustering = "clustering"
+    missing = "missing"
+    all = "all"
+
+
+@app.command()
+@_plain_errors
+def reproduce(
+    name: Annotated[Experiment, typer.Argument(help="Which experiment.", show_default=False)],
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Runs, or draws (default: those of the paper)."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes (default: all cores).")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31, metavar="N", help="Seed of all random choices.")
+    ] = 0,
+    out: Annotated[
+        Path, typer.Option(file_okay=False, metavar="FOLDER", help="Where the results go.")
+    ] = Path("seminmf-results"),
+    data_home: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            metavar="FOLDER",
+            help="Where data sets are that do not come with the package "
+            "(default: the folder that SEMINMF_DATA names).",
+        ),
+    ] = None,
+    matrices: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help='Matrices of a stream, in the experiment "online".  '
+            "[default: 1300, or 60 with fewer runs than the paper's]",
+        ),
+    ] = None,
+    draws: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help='Draws of the prior, in the experiment "parameters".'
+        ),
+    ] = 20,
+) -> None:
+    """Do the experiments of the paper again, and show its figures beside ours.
+
+    parameters   Table 3: errors of sources, when the prior is known
+    online       priors that are learned from a stream of matrices
+    likelihoods  integer against real likelihood, the components being known
+    clustering   Table 5: clusters in four data sets, against their classes
+    missing      hidden cells of an image, of ratings and of a football season
+
+    A run that was stopped goes on where it was, with the same command. For a quick look:
+
+        seminmf reproduce all --runs 3
+    """
+    from .experiments import NAMES, run
+
+    options = {"matrices": matrices, "draws": draws}
+    options = {option: value for option, value in options.items() if value is not None}
+    try:
+        for chosen in NAMES if name == Experiment.all else [name.value]:
+            run(chosen, out / chosen, runs, jobs, seed, data_home, options)
+    except KeyboardInterrupt:
+        typer.echo("\nStopped. The same command goes on from here.", err=True)
+        raise typer.Exit(130) from None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from ._colours import BLUE, GREY, ORANGE
 from .bayesian import BayesianSkellamSNMF
 from .datasets import load_ionosphere
 from .io import written_whole
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 N_COMPONENTS = 5
 HIDDEN_SHARE = 0.2
 LEVEL = 0.9
-
-# Colours that remain apart for colour-blind eyes (Okabe and Ito).
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#8C8C8C"
 
 
 class Outcome(NamedTuple):
@@ -214,15 +212,13 @@ def draw_sample(axes: Axes, outcome: Outcome) -> None:
     )
     position = np.arange(len(x))
     axes.axhline(0, color="black", linewidth=0.6)
-    axes.vlines(
-        position[hidden], lower[hidden], upper[hidden], color=_BLUE, linewidth=5, alpha=0.35
-    )
-    axes.plot(position[~hidden], x[~hidden], ".", color=_GREY, label="seen")
+    axes.vlines(position[hidden], lower[hidden], upper[hidden], color=BLUE, linewidth=5, alpha=0.35)
+    axes.plot(position[~hidden], x[~hidden], ".", color=GREY, label="seen")
     axes.plot(
-        position[hidden], filled[hidden], "_", color=_BLUE, label=f"predicted, {LEVEL:.0%} interval"
+        position[hidden], filled[hidden], "_", color=BLUE, label=f"predicted, {LEVEL:.0%} interval"
     )
     axes.plot(
-        position[hidden], x[hidden], "o", color=_ORANGE, markerfacecolor="none", label="hidden"
+        position[hidden], x[hidden], "o", color=ORANGE, markerfacecolor="none", label="hidden"
     )
     mark_parts(axes, len(x))
     axes.set(title=f"Sample {j}: it had the most cells hidden", ylabel="value")
@@ -233,8 +229,8 @@ def draw_predictions(axes: Axes, outcome: Outcome) -> None:
     """All hidden cells: predicted against true."""
     true, predicted = outcome.X[outcome.hidden], outcome.filled[outcome.hidden]
     for chosen, colour, label in (
-        (outcome.inside, _BLUE, "inside"),
-        (~outcome.inside, _ORANGE, "outside"),
+        (outcome.inside, BLUE, "inside"),
+        (~outcome.inside, ORANGE, "outside"),
     ):
         axes.plot(
             true[chosen],
@@ -253,7 +249,7 @@ def draw_predictions(axes: Axes, outcome: Outcome) -> None:
 def draw_convergence(axes: Axes, outcome: Outcome) -> None:
     """How far the bound was from its end."""
     bounds = outcome.model.lower_bounds_
-    axes.loglog(np.arange(1, len(bounds)), bounds[-1] - bounds[:-1], color=_BLUE)
+    axes.loglog(np.arange(1, len(bounds)), bounds[-1] - bounds[:-1], color=BLUE)
     axes.set(
         title="The way to the optimum",
         xlabel="iteration",
