@@ -19,13 +19,14 @@ A. Berlinet and C. Roland, "Acceleration of the EM algorithm: P-EM versus epsilo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._passes.extrapolation import extrapolate, log_differences
 from .loop import Algorithm
 
 METHODS = ("squarem", "parabolic", None)
@@ -132,21 +133,15 @@ class Parabola(NamedTuple):
     """x₂, and r and v for each of its arrays; both are 0 for numbers that are 0 in any point."""
 
     end: Any
-    r: list[NDArray]
-    v: list[NDArray]
+    r: Sequence[NDArray]
+    v: Sequence[NDArray]
 
     @classmethod
     def from_steps(cls, algorithm: Accelerable, problem: Any, x0: Any) -> tuple[Parabola, Any, Any]:
         """The parabola of two steps from x₀, with their infos, of x₀ and of x₁."""
         x1, here = algorithm.step(problem, x0)
         x2, there = algorithm.step(problem, x1)
-        r, v = [], []
-        for arrays in zip(x0, x1, x2, strict=True):
-            positive = np.logical_and.reduce([array > 0 for array in arrays])
-            # In float64: a long step multiplies v, a difference of differences, by t².
-            logs = [np.log(np.where(positive, array, 1), dtype=np.float64) for array in arrays]
-            r.append(logs[1] - logs[0])
-            v.append(logs[2] - logs[1] - r[-1])
+        r, v = zip(*map(log_differences, x0, x1, x2), strict=True)
         return cls(x2, r, v), here, there
 
     def step_length(self, multiplicity: Any) -> float:
@@ -172,10 +167,8 @@ class Parabola(NamedTuple):
 
     def at(self, t: float) -> Any:
         """Point at t, as a multiple of x₂: what did not move stays as it is, to the last bit."""
-        arrays = []
-        for end, r, v in zip(*self, strict=True):
-            change = 2 * (t - 1) * r + (t * t - 1) * v
-            factor = np.exp(np.clip(change, -_MOST_CHANGE, _MOST_CHANGE))
-            with np.errstate(over="ignore"):
-                arrays.append((end * factor).astype(end.dtype))
+        along, across = 2 * (t - 1), t * t - 1
+        arrays = [
+            extrapolate(*part, along, across, _MOST_CHANGE) for part in zip(*self, strict=True)
+        ]
         return self.end._make(arrays)

@@ -148,7 +148,9 @@ def geometric_atoms(shape: NDArray, prior_shape: NDArray) -> tuple[NDArray, floa
 def bound(problem: Problem, means: Means, data_term: float) -> float:
     """Normalised ELBO. The data term lacks the Σ ℓ̄ that the paper's g_Z has in every cell."""
     atom_totals = means.atoms.sum(axis=(0, 2), dtype=np.float64)
-    linear = problem.weighted_sum(means.activations * atom_totals)
+    # Not BLAS, whose sums depend on its number of threads.
+    totals = np.einsum("j,jk->k", problem.sample_weight, means.activations)
+    linear = float(totals @ atom_totals)
     return problem.mass * (data_term + linear) + means.divergence
 
 
