@@ -1,14 +1,16 @@
 """The experiment of hidden cells: who fills them, how well, and with what it may see."""
 
 import json
+import pickle
 from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from test_experiment_football import league
 
-from seminmf.experiments import Settings, missing, reproduce
+from seminmf.experiments import Settings, _hidden, missing, reproduce
 from seminmf.experiments._imputers import (
     Fill,
     Method,
@@ -16,6 +18,7 @@ from seminmf.experiments._imputers import (
     fill_by_soft_svd,
     fill_residuals,
     fill_with_means,
+    fill_within,
     row_and_column_means,
     soft_svd,
 )
@@ -36,10 +39,10 @@ def quick():
     """Few settings to choose from."""
     few = {
         name: task._replace(methods={key: shortened(each) for key, each in task.methods.items()})
-        for name, task in missing.TASKS.items()
+        for name, task in _hidden.TASKS.items()
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(missing, "TASKS", few)
+        patch.setattr(_hidden, "TASKS", few)
         yield
 
 
@@ -66,8 +69,8 @@ def ratings(tmp_path_factory):
 def experiment(quick, ratings, tmp_path_factory):
     """Findings and folder of the experiment, done once."""
     folder = tmp_path_factory.mktemp("missing")
-    settings = Settings(folder, 2, data_home=ratings, options=SMALL)
-    return reproduce(missing, settings, Console(file=StringIO(), width=300)), folder
+    settings = Settings(folder, 1, data_home=ratings, options=SMALL)
+    return reproduce(_hidden, settings, Console(file=StringIO(), width=300)), folder
 
 
 # --- soft SVD -----------------------------------------------------------------------------------
@@ -150,6 +153,16 @@ def test_residuals_come_back_with_their_means():
     assert fill.upper is None
 
 
+def test_fills_are_cut_to_their_bounds_and_intervals_are_not():
+    def wild(gappy, **options):
+        values = np.array([[-7.0, 0.5], [3.0, 99.0]])
+        return Fill(values, values - 1, values + 1)
+
+    fill = fill_within((-1, 3), wild, gappy_matrix(), seed=0)
+    np.testing.assert_array_equal(fill.values, [[-1, 0.5], [3, 3]])
+    assert fill.upper.max() == 100
+
+
 # --- choices and runs ---------------------------------------------------------------------------
 
 
@@ -168,22 +181,22 @@ def test_the_best_of_all_settings_is_chosen():
     assert Method(constant).choose(gappy, seed=0) == {}
 
 
-@pytest.mark.parametrize("task", missing.TASKS)
+@pytest.mark.parametrize("task", _hidden.TASKS)
 def test_hidden_values_do_not_reach_a_method(quick, ratings, monkeypatch, task):
     key = {"task": task, "size": 14, "share": 0.5, "number": 0, "seed": 0, "data_home": ratings}
-    X, hidden = missing.problem(**key)
+    X, hidden = _hidden.problem(**key)
     fills = []
 
     def keep(fill, X, hidden):
         fills.append(fill)
         return {}
 
-    monkeypatch.setattr(missing, "measure", keep)
-    for method in missing.TASKS[task].methods:
+    monkeypatch.setattr(_hidden, "measure", keep)
+    for method in _hidden.TASKS[task].methods:
         chosen = []
         for data in (X, np.where(hidden, 99.0, X)):
-            monkeypatch.setattr(missing, "problem", lambda *_, data=data, **__: (data, hidden))
-            chosen.append(missing.fill_hidden(method=method, **key)["chosen"])
+            monkeypatch.setattr(_hidden, "problem", lambda *_, data=data, **__: (data, hidden))
+            chosen.append(_hidden.fill_hidden(method=method, **key)["chosen"])
         assert chosen[0] == chosen[1]
         first, second = fills[-2:]
         for part, other in zip(first, second, strict=True):
@@ -193,16 +206,16 @@ def test_hidden_values_do_not_reach_a_method(quick, ratings, monkeypatch, task):
 
 def test_all_methods_have_the_same_cells_hidden(ratings):
     key = {"task": "ratings", "size": 25, "seed": 0, "data_home": ratings}
-    X, hidden = missing.problem(share=0.5, number=0, **key)
+    X, hidden = _hidden.problem(share=0.5, number=0, **key)
     assert X.shape == (25, 12)
     assert hidden.sum() == round(0.5 * np.sum(~np.isnan(X)))
     assert not np.isnan(X[hidden]).any()
-    np.testing.assert_array_equal(hidden, missing.problem(share=0.5, number=0, **key)[1])
-    assert (hidden != missing.problem(share=0.5, number=1, **key)[1]).any()
+    np.testing.assert_array_equal(hidden, _hidden.problem(share=0.5, number=0, **key)[1])
+    assert (hidden != _hidden.problem(share=0.5, number=1, **key)[1]).any()
 
 
 def test_the_image_is_signed_and_whole():
-    image = missing.load_image(106, 0, None)
+    image = _hidden.load_image(106, 0, None)
     assert image.shape == (106, 160)
     assert (image == np.round(image)).all()
     assert -128 <= image.min() < -50 and 50 < image.max() <= 127
@@ -218,22 +231,24 @@ def test_measures_count_hidden_cells_only():
     X, values = random.normal(size=(2, 30, 20))
     hidden = random.uniform(size=X.shape) < 0.4
     half = random.uniform(0, 3, size=X.shape)
-    found = missing.measure(Fill(values, values - half, values + half), X, hidden)
+    found = _hidden.measure(Fill(values, values - half, values + half), X, hidden)
     cells = list(zip(X[hidden], values[hidden], half[hidden], strict=True))
     errors = [abs(x - value) for x, value, _ in cells]
     n_inside = sum(abs(x - value) <= width for x, value, width in cells)
     assert found["coverage"] == pytest.approx(n_inside / len(cells))
+    assert found["width"] == pytest.approx(2 * sum(width for *_, width in cells) / len(cells))
     assert found["mae"] == pytest.approx(sum(errors) / len(cells))
     assert found["rmse"] ** 2 == pytest.approx(sum(e * e for e in errors) / len(cells))
-    assert missing.measure(Fill(values), X, hidden)["coverage"] is None
+    assert _hidden.measure(Fill(values), X, hidden)["coverage"] is None
 
 
 def test_all_is_found_and_written(experiment):
     found, folder = experiment
-    names = [f"{task}_{kind}" for task in missing.TASKS for kind in ("rmse", "mae", "coverage")]
+    kinds = ("rmse", "mae", "coverage", "seconds")
+    names = [f"{task}_{kind}" for task in _hidden.TASKS for kind in kinds]
     assert [table.name for table in found.tables] == names
     for table in found.tables:
-        task = missing.TASKS[table.name.split("_")[0]]
+        task = _hidden.TASKS[table.name.split("_")[0]]
         assert [row[0] for row in table.rows] == list(task.methods)
         assert table.columns[1:] == ["50%"]
     for name in ("inpainting", "errors", "coverage"):
@@ -243,7 +258,7 @@ def test_all_is_found_and_written(experiment):
 
 def test_runs_say_what_was_chosen_and_measured(experiment):
     runs = pd.read_csv(experiment[1] / "runs.csv")
-    assert len(runs) == 2 * sum(len(task.methods) for task in missing.TASKS.values())
+    assert len(runs) == sum(len(task.methods) for task in _hidden.TASKS.values())
     with_intervals = set(runs["method"][runs["coverage"].notna()])
     assert all("means" in method or "Bayesian" in method for method in with_intervals)
     assert len(with_intervals) == 4
@@ -251,12 +266,37 @@ def test_runs_say_what_was_chosen_and_measured(experiment):
     assert json.loads(runs["chosen"].iloc[-1]) == {"n_components": 1, "atom_shape_prior": 10}
 
 
+def test_runs_can_go_to_other_processes(ratings, tmp_path):
+    settings = Settings(tmp_path, 2, data_home=ratings, options=SMALL)
+    for (run,) in _hidden.plan(settings):
+        again = pickle.loads(pickle.dumps(run.work))
+        assert again.keywords == run.key | {"data_home": ratings}
+
+
 def test_without_jester_the_image_is_left_and_a_remark(quick, tmp_path):
     settings = Settings(tmp_path, 1, data_home=tmp_path, options=SMALL)
-    runs = run_all(missing.plan(settings), tmp_path / "runs.jsonl", jobs=1)
+    runs = run_all(_hidden.plan(settings), tmp_path / "runs.jsonl", jobs=1)
     assert set(runs["task"]) == {"image"}
-    found = missing.findings(runs, settings)
-    assert len(found.tables) == 3
+    found = _hidden.findings(runs, settings)
+    assert len(found.tables) == 4
     with pytest.raises(FileNotFoundError) as error:
-        missing.load_jester(data_home=tmp_path)
+        _hidden.load_jester(data_home=tmp_path)
     assert str(error.value) in found.remarks[-1]
+
+
+def test_football_is_there_if_its_data_are(quick, ratings, tmp_path):
+    """Without them there is a remark; with them, one more table and one more picture."""
+    settings = Settings(tmp_path, 1, data_home=ratings, options=SMALL | {"seasons": 2})
+    runs = run_all(missing.plan(settings), tmp_path / "runs.jsonl", jobs=1)
+    found = missing.findings(runs, settings)
+    assert "football" not in found.pictures
+    assert found.remarks[-1].startswith("Without football: ") and "bundesliga" in found.remarks[-1]
+
+    league(2).to_csv(ratings / "bundesliga.csv", index=False)
+    try:
+        runs = run_all(missing.plan(settings), tmp_path / "runs.jsonl", jobs=1)
+        more = missing.findings(runs, settings)
+    finally:
+        (ratings / "bundesliga.csv").unlink()
+    assert [table.name for table in more.tables] == [*(t.name for t in found.tables), "football"]
+    assert set(more.pictures) == {*found.pictures, "football"}

@@ -36,7 +36,7 @@ def show(table: Table, console: Console) -> None:
 
     grid = rich.table.Table(title=Text(table.title), title_justify="left")
     for number, column in enumerate(table.columns):
-        grid.add_column(Text(column), justify="right" if number else "left")
+        grid.add_column(Text(column), justify="right" if number else "left", overflow="fold")
     for row in table.rows:
         grid.add_row(*(Text(cell) for cell in row))
     console.print(grid)
