@@ -184,7 +184,7 @@ def test_cells_summarise_draws_and_not_runs():
         assert cell.in_paper_spread == (abs(cell.paper_mean - 6) <= cell.paper_spread)
     table = parameters.side_by_side(cells)
     assert all(row[4:6] == ["6.00 | 1.00", "2.40 to 9.60"] for row in table.rows)
-    assert table.rows[0][:4] == ["low uncertainty", "mse_m", "Dummy", "1.01 | 0.54"]
+    assert table.rows[0][:4] == ["low", "mse_m", "Dummy", "1.01 | 0.54"]
 
 
 def test_an_interrupted_experiment_ends_as_if_it_had_not_been(tmp_path):

@@ -198,8 +198,10 @@ def _picture(values: dict[tuple[float, str], NDArray]) -> Figure:
             axes.errorbar(gain.mean(), place, xerr=error, fmt="o", color=colour, capsize=4)
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set(title=f"after {share:.0%} of a season", yticks=range(len(methods)))
-        axes.set(xlabel="accuracy beyond always home, in % points (± standard error)")
         axes.set_yticklabels(methods)
         axes.grid(axis="x", alpha=0.3)
     axes.invert_yaxis()
+    figure.supxlabel(
+        "accuracy beyond always home, in % points (± standard error)", fontsize="medium"
+    )
     return figure

@@ -196,7 +196,7 @@ def side_by_side(cells: list[Cell]) -> Table:
     order = list(SCENARIOS)
     rows = [
         [
-            cell.scenario,
+            short(cell.scenario),
             cell.metric,
             cell.algorithm,
             f"{cell.paper_mean:.2f} | {cell.paper_spread:.2f}",
@@ -208,8 +208,8 @@ def side_by_side(cells: list[Cell]) -> Table:
         for cell in sorted(cells, key=lambda cell: order.index(cell.scenario))
     ]
     low, high = RANGE
-    columns = ["scenario", "metric", "algorithm", "paper", "here"]
-    columns += [f"{low:.0%} to {high:.0%} of draws", "paper in it", "within paper's spread"]
+    columns = ["uncertainty", "metric", "algorithm", "paper", "here"]
+    columns += [f"{low:.0%} to {high:.0%} of draws", "paper in it", "here in its spread"]
     title = "Table 3: mean | standard deviation over matrices, × 10³; here of the median draw"
     return Table("errors", title, columns, rows)
 
@@ -223,8 +223,8 @@ def order_table(found: pd.DataFrame) -> Table:
             swapped = found.loc[found["scenario"] == scenario, f"{name} swapped"].mean()
             kinds = [f"{name}{kind} {metric}" for metric in METRICS for kind in ("", " matched")]
             medians = [f"{groups[kind].mean().median() / UNIT:.2f}" for kind in kinds]
-            rows.append([scenario, name, f"{swapped:.0%}", *medians])
-    columns = ["scenario", "algorithm", "swapped"]
+            rows.append([short(scenario), name, f"{swapped:.0%}", *medians])
+    columns = ["uncertainty", "algorithm", "swapped"]
     columns += [f"{metric}{kind}" for metric in METRICS for kind in ("", ", best order")]
     title = "Mean errors of the median draw, × 10³, in the prior's order of components and the best"
     return Table("order", title, columns, rows)
@@ -238,7 +238,7 @@ def cost_table(found: pd.DataFrame) -> Table:
         for name in FITTED:
             rows.append(
                 [
-                    scenario,
+                    short(scenario),
                     name,
                     f"{runs[f'{name} iterations'].mean():.0f}",
                     f"{runs[f'{name} converged'].mean():.0%}",
@@ -246,7 +246,7 @@ def cost_table(found: pd.DataFrame) -> Table:
                     f"{runs[f'{name} seconds'].median():.2f}",
                 ]
             )
-    columns = ["scenario", "algorithm", "iterations", "converged", "seconds", "median seconds"]
+    columns = ["uncertainty", "algorithm", "iterations", "converged", "seconds", "median seconds"]
     title = "Cost of a fit on one core: means (a first fit also loads compiled code)"
     return Table("cost", title, columns, rows)
 
@@ -275,6 +275,11 @@ def order_remark(found: pd.DataFrame, scenario: str, name: str) -> str:
         f"{runs[f'{name} swapped'].mean():.0%} of all runs: mse_m is {plain:.2f} on average, and "
         f"{matched:.2f} in the best order."
     )
+
+
+def short(scenario: str) -> str:
+    """Its name in a column of uncertainties."""
+    return scenario.replace(" uncertainty", "")
 
 
 def yes_or_no(value: bool) -> str:
