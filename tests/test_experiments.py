@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
+from workers import note
 
 from seminmf import cli, experiments
 from seminmf.experiments import Findings, Settings, reproduce
@@ -21,15 +22,6 @@ from seminmf.experiments._runs import Run, run_all
 from seminmf.experiments._tables import Table, as_csv, as_markdown, mean_and_spread, show
 
 TABLE = Table("name", "A [bold]title[/]", ["what", "a | b"], [["x", "1 | 2"], ["y, z", "[red]"]])
-
-
-def note(folder: str, name: str, fails: bool = False) -> dict:
-    """A run that leaves a trace, so that one can count how often it was done."""
-    if fails:
-        raise RuntimeError(name)
-    with (Path(folder) / "done").open("a") as file:
-        print(name, file=file)
-    return {"value": len(name), "list": [1.0, float("nan")]}
 
 
 def chains(folder, names, fails=()):
@@ -87,18 +79,12 @@ def test_a_line_that_was_cut_off_is_done_again(tmp_path):
     assert len(done(tmp_path)) == 4
 
 
-def sleep(seconds: float) -> dict:
-    """A long run."""
-    time.sleep(seconds)
-    return {}
-
-
 SLEEPER = """
 import sys
 from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_experiments import sleep
+from workers import sleep
 from seminmf.experiments._runs import Run, run_all
 if __name__ == "__main__":
     chains = [[Run({"n": 0}, partial(sleep, 0.0))], [Run({"n": 1}, partial(sleep, 600.0))]]
