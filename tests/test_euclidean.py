@@ -9,7 +9,8 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from seminmf import EuclideanSNMF, load
-from seminmf.datasets import load_ionosphere, load_segment
+from seminmf._sources import DenseSource, row_ranges
+from seminmf.datasets import load_ionosphere, load_segment, load_shuttle
 
 SOLVERS = ["hals", "multiplicative"]
 STARTS = ["random", "kmeans", "svd"]
@@ -161,13 +162,76 @@ def test_frozen_components_stay_and_the_others_fit():
     assert free.objective_ > model.objective_ > -0.5 * np.sum(X**2)
 
 
-def test_same_bits_for_any_number_of_threads():
-    X = data(J=3000, I=60, K=6, gaps=0.02)
-    one, two = (
-        EuclideanSNMF(6, max_iter=10, random_state=0, n_jobs=jobs).fit(X) for jobs in (1, 2)
+@pytest.mark.parametrize("gaps", [0.0, 0.02])
+def test_same_bits_for_any_number_of_threads(gaps):
+    X = data(J=12000, I=60, K=4, gaps=gaps)
+    assert len(row_ranges(DenseSource(X), 4)) > 1  # or there would be nothing to share
+    models = [EuclideanSNMF(4, tol=1e-2, random_state=0, n_jobs=jobs).fit(X) for jobs in (1, 2, 3)]
+    for model in models:
+        assert model.converged_
+        np.testing.assert_array_equal(model.activations_, models[0].activations_)
+        np.testing.assert_array_equal(model.components_, models[0].components_)
+        np.testing.assert_array_equal(model.transform(X), models[0].transform(X))
+
+
+def test_convergence_is_no_halt():
+    """Where coordinate descent creeps, an exact solve gets it going again."""
+    X, _ = load_shuttle(return_X_y=True)
+    model = EuclideanSNMF(7, random_state=0, max_iter=2000).fit(X)
+    assert model.converged_ and np.diff(model.objectives_).min() >= 0
+    start = {"components": model.components_, "activations": model.activations_}
+    again = EuclideanSNMF(7).fit(X, **start)
+    assert again.objective_ == pytest.approx(model.objective_, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("J", "I", "K", "gaps"),
+    [(1, 5, 3, 0.0), (2, 5, 3, 0.0), (40, 4, 6, 0.0), (40, 4, 6, 0.3), (40, 8, 6, 0.4)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_transform_agrees_where_solutions_are_not_unique(J, I, K, gaps, seed):
+    X = data(J=J, I=I, K=min(K, 3), gaps=gaps, seed=seed)
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    model = EuclideanSNMF(K, random_state=seed).fit(X)
+    assert model.converged_
+    np.testing.assert_allclose(model.activations_, model.transform(X), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-8, 1e4, 1e8, 1e150])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_unit_of_frozen_components_does_not_matter(solver, size):
+    X = data()
+    known = np.full((3, 8), np.nan)
+    known[0] = np.random.default_rng(4).normal(size=8)
+    one, other = (
+        EuclideanSNMF(3, solver=solver, random_state=0).fit(X, components=c * known, frozen=[0])
+        for c in (1.0, size)
     )
-    np.testing.assert_array_equal(one.activations_, two.activations_)
-    np.testing.assert_array_equal(one.components_, two.components_)
+    assert other.objective_ == pytest.approx(one.objective_, rel=2e-2)
+    np.testing.assert_array_equal(other.components_[0], size * known[0])
+
+
+@pytest.mark.parametrize("size", [1e-210, 1e-5, 1e307])
+def test_the_size_of_all_weights_does_not_matter(size):
+    X = data()
+    one, other = (
+        EuclideanSNMF(3, random_state=0).fit(X, sample_weight=np.full(60, w)) for w in (1.0, size)
+    )
+    np.testing.assert_allclose(other.components_, one.components_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-110, 1e160])
+def test_the_size_of_start_activations_does_not_matter(size):
+    X = data()
+    start = np.random.default_rng(1).uniform(size=(60, 3))
+    one, other = (EuclideanSNMF(3).fit(X, activations=s * start) for s in (1.0, size))
+    assert other.objective_ == pytest.approx(one.objective_, rel=1e-3)
+    assert np.isfinite(other.activations_).all() and np.isfinite(other.components_).all()
+
+
+def test_data_whose_squares_overflow():
+    model = EuclideanSNMF(3, random_state=0).fit(1e155 * data())
+    assert np.isfinite(model.components_).all() and model.objective_ == -np.inf
 
 
 def test_float32_stays_and_agrees():
@@ -208,6 +272,9 @@ def test_nothing_observed_gives_zeros_with_a_warning():
         model = EuclideanSNMF(3, random_state=0).fit(X)
     assert (model.transform(X)[3] == 0).all()
     assert (model.components_[:, 2] == 0).all()
+    with pytest.warns(UserWarning, match="they get zeros"):
+        model = EuclideanSNMF(3, max_iter=3, random_state=0).fit(X)  # not converged
+    assert (model.activations_[3] == 0).all()
 
 
 def test_saved_and_loaded(tmp_path):

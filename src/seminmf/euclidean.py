@@ -16,7 +16,7 @@ from ._base import BaseSNMF, Data
 from ._inference import euclidean, loop
 from ._inference.euclidean import Point, Problem
 from ._inference.start import Filled, from_kmeans, from_svd
-from ._inference.summary import Summary, power_of_two
+from ._inference.summary import Summary, power_of_two, powers_of_two
 from ._passes.compiled import announced
 from ._passes.nnls import solve_rows
 from ._passes.pool import pool
@@ -26,6 +26,8 @@ from ._sources import DenseSource, row_ranges
 # multiplies.
 _LEAST_START = 1e-4
 _SPREAD = 0.2
+# Differences of objectives below this share of that of all zeros are none.
+_ROUNDING = 1e-13
 
 
 class EuclideanSNMF(BaseSNMF):
@@ -175,10 +177,11 @@ class EuclideanSNMF(BaseSNMF):
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
         self._unit = power_of_two(data.summary.largest)
-        with self._problem(data, weights, mask) as problem:
+        largest = power_of_two(float(weights.max()))
+        with self._problem(data, weights / largest, mask) as problem:
             run = partial(self._run, problem, data.summary, components, activations)
             best = self._best_run(run, lambda point: point.components)
-        self._publish(data.X.dtype, best.result)
+        self._publish(data.X.dtype, best.result, largest)
         self.stability_ = best.stability
         return self
 
@@ -203,41 +206,71 @@ class EuclideanSNMF(BaseSNMF):
         random: RandomState,
     ) -> loop.Result[Point]:
         """One run from one start."""
-        if activations is None:
-            activations = self._start(problem, summary, random)
         if components is None:
             components = np.full((self.n_components, problem.source.shape[1]), np.nan)
         missing = np.isnan(components)
-        point = Point(activations, np.where(missing, 0.0, components / self._unit))
+        known = np.where(missing, 0.0, components / self._unit)
+        if activations is None:
+            scale = powers_of_two(np.abs(known).max(axis=1))
+            activations = self._start(problem, summary, random)
+        else:
+            # Components that follow from activations are as small as these are large.
+            sizes = np.where(missing.any(axis=1), 1 / powers_of_two(activations.max(axis=0)), 0.0)
+            scale = powers_of_two(np.maximum(np.abs(known).max(axis=1), sizes))
+            activations = activations * scale
+        point = Point(activations, known / scale[:, None])
         rest = problem._replace(frozen=~np.any(missing, axis=1))
         point = euclidean.with_best_components(rest, point)
         result = self._iterate(euclidean, problem, point, self.solver, self.max_iter, self.tol)
-        return self._finish(problem, result) if result.converged else result
+        result = self._finish(problem, result)
+        activations, components = result.state
+        return result._replace(state=Point(activations / scale, components * scale[:, None]))
 
     def _start(self, problem: Problem, summary: Summary, random: RandomState) -> NDArray:
         """Activations (J, K) to start from."""
         n_samples, n_components = problem.source.shape[0], self.n_components
         if self.init == "random":
-            return random.uniform(size=(n_samples, n_components)) + _LEAST_START
-        filled = Filled.from_summary(problem.source, summary, problem.unit)
-        build = from_kmeans if self.init == "kmeans" else from_svd
-        _, activations = build(filled, n_components, random)
-        size = activations.mean()
-        return activations / (size if size > 0 else 1.0) + _SPREAD
+            activations = random.uniform(size=(n_samples, n_components)) + _LEAST_START
+        else:
+            filled = Filled.from_summary(problem.source, summary, problem.unit)
+            build = from_kmeans if self.init == "kmeans" else from_svd
+            _, activations = build(filled, n_components, random)
+            size = activations.mean()
+            activations = activations / (size if size > 0 else 1.0) + _SPREAD
+        activations[summary.row_count == 0] = 0.0
+        return activations
 
-    @staticmethod
-    def _finish(problem: Problem, result: loop.Result[Point]) -> loop.Result[Point]:
-        """Solve for the activations, so that they are those that `transform` would return."""
-        components = result.state.components
-        activations = solve_rows(problem.source, problem.unit, components, problem.pool)
-        point = Point(activations, components)
-        return result.ending_with(point, euclidean.objective(problem, point))
+    def _finish(self, problem: Problem, result: loop.Result[Point]) -> loop.Result[Point]:
+        """Solve for the activations, so that they are those that `transform` would return.
 
-    def _publish(self, dtype: np.dtype, result: loop.Result[Point]) -> None:
-        """Set the fitted attributes."""
+        Where that gains more than the tolerance, the iterations had but come to a halt, and go on.
+        """
+        nothing = Point(*(np.zeros_like(part) for part in result.state))
+        rounding = _ROUNDING * abs(euclidean.objective(problem, nothing))
+        while result.converged:
+            point = self._solved(problem, result.state.components)
+            objective = euclidean.objective(problem, point)
+            gain = objective - result.objectives[-1]
+            left = self.max_iter - result.n_iter - 1
+            if gain <= max(self.tol * abs(objective), rounding):
+                return result.ending_with(point, objective, rounding)
+            if left < 1:
+                return result.ending_with(point, objective)._replace(reason="max_iter")
+            further = self._iterate(euclidean, problem, point, self.solver, left, self.tol)
+            result = result.followed_by(further)
+        return result
+
+    def _solved(self, problem: Problem, components: NDArray) -> Point:
+        """The best activations for the components, as the data's type can hold these."""
+        rounded = components.astype(problem.source.dtype).astype(np.float64)
+        return Point(solve_rows(problem.source, problem.unit, rounded, problem.pool), rounded)
+
+    def _publish(self, dtype: np.dtype, result: loop.Result[Point], weight: float) -> None:
+        """Set the fitted attributes; objectives are in units of X and of the weights."""
         self.components_ = (result.state.components * self._unit).astype(dtype)
         self.activations_ = result.state.activations.astype(dtype)
-        self.objectives_ = np.array(result.objectives) * self._unit**2
+        with np.errstate(over="ignore"):
+            self.objectives_ = np.array(result.objectives) * self._unit * self._unit * weight
         self.objective_ = float(self.objectives_[-1])
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -245,9 +278,11 @@ class EuclideanSNMF(BaseSNMF):
 
     def _solve(self, data: Data) -> NDArray:
         components = self.components_ / np.float64(self._unit)
+        scale = powers_of_two(np.abs(components).max(axis=1))
         with announced(), pool(self.n_jobs) as workers:
-            solution = solve_rows(DenseSource(data.X), self._unit, components, workers)
-        return solution.astype(data.X.dtype)
+            source = DenseSource(data.X)
+            solution = solve_rows(source, self._unit, components / scale[:, None], workers)
+        return (solution / scale).astype(data.X.dtype)
 
     def _membership(self, data: Data) -> NDArray:
         return self._solve(data)

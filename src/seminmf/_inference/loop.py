@@ -75,11 +75,16 @@ class Result(NamedTuple, Generic[P]):
         """Whether Ctrl-C ended the run."""
         return self.reason == "interrupted"
 
-    def ending_with(self, state: P, objective: float) -> Result[P]:
-        """The same run with another point at its end, unless that is worse."""
-        if objective < self.objectives[-1]:
+    def ending_with(self, state: P, objective: float, rounding: float = 0.0) -> Result[P]:
+        """The same run with another point at its end, unless that is worse, beyond rounding."""
+        last = self.objectives[-1]
+        if objective < last - rounding:
             return self
-        return self._replace(state=state, objectives=[*self.objectives[:-1], objective])
+        return self._replace(state=state, objectives=[*self.objectives[:-1], max(objective, last)])
+
+    def followed_by(self, other: Result[P]) -> Result[P]:
+        """This run and one from a better point: the way there counts as an iteration."""
+        return other._replace(objectives=[*self.objectives, *other.objectives])
 
 
 def has_converged(objectives: list[float], tol: float) -> bool:

@@ -73,3 +73,8 @@ def power_of_two(size: float) -> float:
     if size == 0:
         return 1.0
     return math.ldexp(1.0, min(max(math.frexp(size)[1] - 1, -1000), 1000))
+
+
+def powers_of_two(sizes: NDArray) -> NDArray:
+    """The same for each of an array."""
+    return np.array([power_of_two(float(size)) for size in sizes])

@@ -26,6 +26,8 @@ _ROUNDS = 4
 # few features is wide, one of many is narrow enough for the cache.
 _WIDEST, _NARROWEST = 64, 16
 _PANEL_CELLS = 1 << 14
+# Tasks of a sweep, fewer where the Gram matrices of all features are large.
+_MOST_TASKS, _MOST_NUMBERS = 64, 1 << 24
 
 
 class Sums(NamedTuple):
@@ -284,5 +286,11 @@ def sweep(
         )
         return loss, products, grams
 
-    losses, products, grams = zip(*pool.map(task, row_ranges(source, n_components)), strict=True)
-    return Sums(moved, ahead, sum(losses), np.sum(products, axis=0), np.sum(grams, axis=0))
+    most = _MOST_TASKS if complete else max(_MOST_NUMBERS // (n_features * n_components**2), 1)
+    ranges = row_ranges(source, n_components, min(most, _MOST_TASKS))
+    loss, products, grams = 0.0, np.zeros((n_components, n_features)), np.zeros(1)
+    for part_loss, part_products, part_grams in pool.map(task, ranges):
+        loss += part_loss
+        products += part_products
+        grams = grams + part_grams
+    return Sums(moved, ahead, loss, products, grams)
