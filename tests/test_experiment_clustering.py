@@ -93,7 +93,9 @@ def test_the_waveform_data_come_from_a_folder(tmp_path):
     X, y = clustering.load_data("Wave", tmp_path)
     np.testing.assert_allclose(X, rows[:, :21])
     np.testing.assert_array_equal(y, labels)
-    assert clustering.findings(found, settings).remarks == []
+    again = run_all(clustering.plan(settings), tmp_path / "runs", 1)
+    assert set(again["rows"]) != set(found["rows"])  # other data are other runs
+    assert clustering.findings(again, settings).remarks == []
 
 
 def test_tables_and_picture(tmp_path):

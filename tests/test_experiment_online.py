@@ -45,6 +45,15 @@ def test_pieces_make_the_stream(short, tmp_path, monkeypatch):
         assert len(values) == (3 if name[0] == online.TRUE else 5)
 
 
+def test_a_shorter_stream_after_a_longer_one(short, tmp_path):
+    """Its last piece starts where no learner is saved any more: it is learned again."""
+    long, _ = found_in(tmp_path, short, matrices=8)
+    found, _ = found_in(tmp_path, short, matrices=3)
+    for name, values in streams(found).items():
+        if name[0] != online.TRUE:
+            np.testing.assert_array_equal(values, streams(long)[name][:3])
+
+
 def test_few_files_are_left(short, tmp_path):
     found_in(tmp_path, short)
     assert len(list(tmp_path.glob("*.safetensors"))) <= 2 * len(online.RULES)
@@ -68,7 +77,7 @@ def test_what_is_good():
             ("seminmf", 0): own | {"mse_m": np.array(mse)},
             (online.TRUE, 0): {"mse_m": np.ones(2), "mse_v": np.ones(2)},
         }
-        return online._end(curves, "seminmf", 0)
+        return online._end(curves, "seminmf", 0, start)
 
     assert end([0.5, 0.2, 0.05, 0.01], [9.0, 9.0, 1.1, 0.9])["good"]
     assert end([0.5, 0.2, 0.05, 0.01], [9.0, 9.0, 1.1, 0.9])["settled"] == 2

@@ -79,6 +79,25 @@ def test_a_line_that_was_cut_off_is_done_again(tmp_path):
     assert len(done(tmp_path)) == 4
 
 
+def test_a_fit_that_was_interrupted_is_no_result(tmp_path):
+    """Ctrl-C ends a fit, which then returns what it has: it must not be written down."""
+    work = [[Run({"n": 0}, interrupted_fit)]]
+    with pytest.raises(KeyboardInterrupt):
+        run_all(work, tmp_path / "runs", 1)
+    assert (tmp_path / "runs").read_text() == ""
+    with pytest.raises(KeyboardInterrupt):  # and Ctrl-C is as it was before
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+
+def interrupted_fit():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+    except KeyboardInterrupt:
+        return {"value": 1}
+
+
 SLEEPER = """
 import sys
 from functools import partial
@@ -177,11 +196,13 @@ def test_the_command_hands_everything_over(tmp_path, monkeypatch):
     result = run("reproduce", "all", *out, "--matrices", 60)
     assert result.exit_code == 0, result.output
     assert [call[0] for call in calls] == list(experiments.NAMES)
-    options = {"matrices": 60, "draws": 20}
+    options = {"matrices": 60, "draws": 20, "published": False}
     assert calls[0] == ("parameters", tmp_path / "parameters", 3, 1, 7, tmp_path, options)
     calls.clear()
     assert run("reproduce", "online", "--out", tmp_path).exit_code == 0
-    assert calls == [("online", tmp_path / "online", None, None, 0, None, {"draws": 20})]
+    assert calls == [
+        ("online", tmp_path / "online", None, None, 0, None, {"draws": 20, "published": False})
+    ]
 
 
 def test_a_stop_is_no_error_and_says_how_to_go_on(tmp_path, monkeypatch):

@@ -95,13 +95,13 @@ def reproduce(
     name: Annotated[Experiment, typer.Argument(help="Which experiment.", show_default=False)],
     runs: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Runs, or draws (default: those of the paper)."),
+        typer.Option(min=1, metavar="N", help="Runs, or draws (default: the paper's, or more)."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes (default: all cores).")
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31, metavar="N", help="Seed of all random choices.")
+        int, typer.Option(min=0, max=10**5, metavar="N", help="Seed of all random choices.")
     ] = 0,
     out: Annotated[
         Path, typer.Option(file_okay=False, metavar="FOLDER", help="Where the results go.")
@@ -131,6 +131,13 @@ def reproduce(
             min=1, metavar="N", help='Draws of the prior, in the experiment "parameters".'
         ),
     ] = 20,
+    published: Annotated[
+        bool,
+        typer.Option(
+            help="Draw priors as in the published runs, with shapes up to 11, and not as in the "
+            "paper's text, up to 10."
+        ),
+    ] = False,
 ) -> None:
     """Do the experiments of the paper again, and show its figures beside ours.
 
@@ -146,7 +153,7 @@ def reproduce(
     """
     from .experiments import NAMES, run
 
-    options = {"matrices": matrices, "draws": draws}
+    options = {"matrices": matrices, "draws": draws, "published": published}
     options = {option: value for option, value in options.items() if value is not None}
     try:
         for chosen in NAMES if name == Experiment.all else [name.value]:

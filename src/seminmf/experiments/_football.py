@@ -25,7 +25,7 @@ from .. import BayesianSkellamSNMF, SkellamSNMF
 from .._colours import BLUE, ORANGE
 from ..datasets import load_bundesliga
 from ._frame import Settings
-from ._runs import Run
+from ._runs import Run, fingerprint
 from ._tables import Table
 
 if TYPE_CHECKING:
@@ -139,16 +139,12 @@ def _season(season: int, data_home: Any) -> dict[str, Any]:
 def plan(settings: Settings) -> list[list[Run]]:
     """One run for each season."""
     seasons = load_bundesliga(data_home=settings.data_home).seasons
-    most = settings.options.get("seasons", len(seasons))
-    return [
-        [
-            Run(
-                {"task": TASK, "season": int(season)},
-                partial(_season, int(season), settings.data_home),
-            )
-        ]
-        for season in map(int, seasons[:most])
-    ]
+    chains = []
+    for season in map(int, seasons[: settings.options.get("seasons", len(seasons))]):
+        data = load_bundesliga(data_home=settings.data_home, season=season)
+        key = {"task": TASK, "season": season, "rows": fingerprint(data.data, data.rounds)}
+        chains.append([Run(key, partial(_season, season, settings.data_home))])
+    return chains
 
 
 def chosen(found: pd.DataFrame, share: float, method: str, n_first: int = N_FIRST) -> NDArray:

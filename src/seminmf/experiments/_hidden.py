@@ -25,7 +25,7 @@ from .._selection.heldout import hide
 from ..datasets import load_jester
 from ._frame import Findings, Settings
 from ._imputers import LEVEL, Fill, Method, methods, root_mean_square
-from ._runs import Found, Key, Run
+from ._runs import Found, Key, Run, fingerprint
 from ._tables import Table, mean_and_spread
 
 if TYPE_CHECKING:
@@ -173,11 +173,13 @@ def plan(settings: Settings) -> list[list[Run]]:
     for name, task in TASKS.items():
         if name in without:
             continue
-        key: Key = {"task": name, "size": int(settings.options.get(task.option, task.size))}
-        key["seed"] = settings.seed
+        size = int(settings.options.get(task.option, task.size))
+        key: Key = {"task": name, "size": size, "seed": settings.seed}
+        rows = fingerprint(load(name, size, settings.seed, settings.data_home))
         for number, share, method in product(range(settings.runs), shares, task.methods):
             own = key | {"number": number, "share": share, "method": method}
-            runs.append([Run(own, partial(fill_hidden, **own, data_home=settings.data_home))])
+            work = partial(fill_hidden, **own, data_home=settings.data_home)
+            runs.append([Run(own | {"rows": rows}, work)])
     return runs
 
 

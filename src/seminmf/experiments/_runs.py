@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from multiprocessing import active_children, connection, get_context, parent_process
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +39,12 @@ class Run(NamedTuple):
 
     key: Key
     work: Callable[[], Found]
+
+
+def fingerprint(*arrays: NDArray) -> str:
+    """A short text that tells data from others, for the key of a run that depends on them."""
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def run_all(
@@ -71,7 +82,12 @@ def run_all(
 def _results(chains: Sequence[Sequence[Run]], jobs: int) -> Iterator[tuple[Run, Found]]:
     """Each run with its result, as they come in."""
     if jobs == 1:
-        yield from ((run, run.work()) for chain in chains for run in chain)
+        with _interruptions() as interruptions:
+            for run in (run for chain in chains for run in chain):
+                found = run.work()
+                if interruptions:  # which a fit takes as the wish to end it
+                    raise KeyboardInterrupt
+                yield run, found
         return
     # Fresh processes: threads and compiled code do not survive a fork.
     executor = ProcessPoolExecutor(jobs, get_context("spawn"), _live_as_long_as_the_parent)
@@ -99,6 +115,26 @@ def _results(chains: Sequence[Sequence[Run]], jobs: int) -> Iterator[tuple[Run, 
             child.kill()
         raise
     executor.shutdown()
+
+
+@contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """A list of the interruptions by Ctrl-C, which do what they always do."""
+    seen: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    try:
+        before = signal.signal(signal.SIGINT, handle)
+    except ValueError:  # not in the main thread, which alone is interrupted
+        yield seen
+        return
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _live_as_long_as_the_parent() -> None:

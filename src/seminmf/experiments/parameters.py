@@ -22,7 +22,7 @@ from ..bayesian import BayesianSkellamSNMF
 from ..skellam import SkellamSNMF
 from ._frame import Findings, Settings
 from ._runs import Found, Key, Run
-from ._scenarios import SCENARIOS, Truth, best_order, draw_seeds, mse_m, mse_v
+from ._scenarios import PUBLISHED, SCENARIOS, Scenario, Truth, best_order, draw_seeds, mse_m, mse_v
 from ._tables import Table
 
 if TYPE_CHECKING:
@@ -76,21 +76,24 @@ def plan(settings: Settings) -> list[list[Run]]:
     """One chain for each scenario and draw of hyperparameters, one run for each matrix."""
     n_draws = int(settings.options.get("draws", DRAWS))
     n_samples = int(settings.options.get("samples", N_SAMPLES))
+    published = bool(settings.options.get("published", False))
     return [
-        [_run(scenario, draw, number, n_samples) for number in range(settings.runs)]
+        [_run(scenario, draw, number, n_samples, published) for number in range(settings.runs)]
         for draw in draw_seeds(settings.seed, n_draws)
         for scenario in SCENARIOS
     ]
 
 
-def _run(scenario: str, draw: int, number: int, n_samples: int) -> Run:
-    key: Key = {"scenario": scenario, "draw": draw, "number": number, "samples": n_samples}
-    return Run(key, partial(compare, **key))
+def _run(name: str, draw: int, number: int, n_samples: int, published: bool) -> Run:
+    scenario = (PUBLISHED if published else SCENARIOS)[name]
+    key: Key = {"scenario": name, "draw": draw, "number": number, "samples": n_samples}
+    key["atom_shapes"] = list(scenario.atom_shapes)
+    return Run(key, partial(compare, scenario, draw, number, n_samples))
 
 
-def compare(scenario: str, draw: int, number: int, samples: int) -> Found:
+def compare(scenario: Scenario, draw: int, number: int, samples: int) -> Found:
     """What each algorithm makes of one matrix."""
-    truth = SCENARIOS[scenario].draw(draw)
+    truth = scenario.draw(draw)
     X, *factors = truth.matrix(draw, number, samples)
     found: Found = errors("Dummy", factors, truth.means(samples))
     for name in FITTED:
