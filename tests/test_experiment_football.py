@@ -57,8 +57,29 @@ def test_a_season_is_judged_by_what_was_hidden(folder, quick):
     assert found["0.5/always home/"] == pytest.approx(home_wins)
 
 
+def test_hidden_results_reach_no_method(tmp_path, monkeypatch):
+    """Other results in the rest of the season: methods see the same."""
+    matches = league(1)
+    other = matches.copy()
+    other.loc[other["round"] > 5, "home_goals"] += 3
+    shown = []
+
+    def remember(gappy):
+        shown.append(gappy)
+        return np.ones_like(gappy)
+
+    monkeypatch.setattr(_football, "METHODS", {"method": {"": remember}})
+    for name, season in (("first", matches), ("second", other)):
+        (tmp_path / name).mkdir()
+        season.to_csv(tmp_path / name / "bundesliga.csv", index=False)
+        _football._season(2000, tmp_path / name)
+    half, later, half_again, later_again = shown
+    np.testing.assert_array_equal(half, half_again)
+    assert not np.array_equal(later, later_again, equal_nan=True)  # of which more is seen
+
+
 @pytest.mark.parametrize("method", _football.METHODS)
-def test_hidden_results_reach_no_method(method):
+def test_every_method_predicts_all_matches(method):
     rng = np.random.default_rng(0)
     gappy = rng.integers(-4, 5, (N_TEAMS, N_TEAMS)).astype(float)
     gappy[rng.random(gappy.shape) < 0.4] = np.nan
@@ -73,7 +94,7 @@ def test_hidden_results_reach_no_method(method):
 def test_the_prior_says_what_a_match_is_like(estimator):
     prior = _football.football_prior(estimator, 18, 20.0, 10.0)
     goals = prior["activation_shape_prior"] / prior["activation_rate_prior"] / 18
-    np.testing.assert_allclose(goals, [1.9, 1.2])
+    np.testing.assert_allclose(goals, [2.0, 1.2])
     shape = prior["atom_shape_prior"]
     assert shape.shape == (2, 2, 18)
     assert (shape[0, 0] == 10).all() and (shape[1, 1] == 10).all()

@@ -487,7 +487,8 @@ def _checked_array(content: _Content, name: str, shape: tuple[int, ...]) -> NDAr
     if array.shape != shape:
         raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
     if name in (*_FACTORS, *_POSTERIOR, "components_"):
-        single = content.arrays.get("atoms_", array).dtype == np.float32
+        first = "atoms_" if "atoms_" in content.arrays else "components_"
+        single = content.arrays.get(first, array).dtype == np.float32
         expected = np.float32 if single else np.float64
         size = np.abs(array) if name == "components_" else array
         _check_numbers(name, size, zero=name not in _POSTERIOR)

@@ -25,7 +25,10 @@ class Table(NamedTuple):
 
 def read_csv(path: Traversable) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of a file, packed with gzip if its name says so."""
-    rows = [row for row in csv.reader(io.StringIO(_text(path), newline="")) if row]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(_text(path), newline="")) if row]
+    except csv.Error as error:
+        raise ValueError(f"{path} must be a table in CSV format; {error}.") from error
     if len(rows) < 2:
         raise ValueError(f"{path} must have a header and at least one row; found {len(rows)} rows.")
     header, *rows = rows

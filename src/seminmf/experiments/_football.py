@@ -37,8 +37,8 @@ TASK = "football"
 SEEN = (0.5, 0.75)
 # Seasons that only serve to choose settings.
 N_FIRST = 10
-# Goals of a home team and of an away team, in a match.
-_GOALS = np.array([1.9, 1.2])
+# Goals of a home team and of an away team in a match, in the seasons that are not judged.
+_GOALS = np.array([2.0, 1.2])
 # Shape of the sign that a component should not have; MAP has no maximum for shapes below 1.
 _OTHER_SIGN = {SkellamSNMF: 1.0, BayesianSkellamSNMF: 0.05}
 _BASIC: dict[str, Any] = {"likelihood": "integer", "n_jobs": 1, "random_state": 0}
