@@ -488,5 +488,5 @@ def test_installed_package_has_the_data():
 
 def test_a_quote_that_is_never_closed_is_a_sentence(tmp_path):
     (tmp_path / "jester5k.csv").write_text('j1,user\n"1,' + "x" * 200_000)
-    with pytest.raises(ValueError, match="jester5k.csv must be a table in CSV format"):
+    with pytest.raises(ValueError, match=r"jester5k\.csv must be a table in CSV format"):
         datasets.load_jester(data_home=tmp_path)
