@@ -17,6 +17,7 @@ from seminmf._inference.acceleration import accelerate
 from seminmf._inference.problem import Prior
 from seminmf._inference.start import start
 from seminmf._inference.summary import summarise_rows
+from seminmf._pictures import png
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def main() -> None:
         ("demo", demo.draw(demo.study(seed=0))),
         ("solvers", draw_solvers()),
     ):
-        (IMAGES / f"{name}.png").write_bytes(demo.png(figure))
+        (IMAGES / f"{name}.png").write_bytes(png(figure))
 
 
 def signals(n_samples: int = 36, n_features: int = 60) -> tuple[NDArray, NDArray]:

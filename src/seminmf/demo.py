@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from ._colours import BLUE, GREY, ORANGE
+from ._pictures import BLUE, GREY, ORANGE, png
 from .bayesian import BayesianSkellamSNMF
 from .datasets import load_ionosphere
 from .io import written_whole
@@ -256,10 +255,3 @@ def draw_convergence(axes: Axes, outcome: Outcome) -> None:
         ylabel="distance of the bound from its end",
     )
     axes.grid(alpha=0.3)
-
-
-def png(figure: Figure) -> bytes:
-    """A figure as the content of a PNG file."""
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    return buffer.getvalue()

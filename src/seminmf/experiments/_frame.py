@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from .._pictures import png
 from ..io import written_whole
 from ._runs import Run, run_all
 from ._tables import Table, as_csv, as_markdown, show
@@ -89,14 +89,8 @@ def _write(findings: Findings, found: pd.DataFrame, folder: Path) -> list[str]:
     )
     texts["runs.csv"] = found.to_csv(index=False)
     contents = {name: text.encode() for name, text in texts.items()}
-    contents |= {f"{name}.png": _png(figure) for name, figure in findings.pictures.items()}
+    contents |= {f"{name}.png": png(figure) for name, figure in findings.pictures.items()}
     for name, content in contents.items():
         with written_whole(folder / name) as file:
             file.write(content)
     return sorted(contents)
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    return buffer.getvalue()

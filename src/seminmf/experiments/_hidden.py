@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .._colours import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY
+from .._pictures import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY
 from .._selection.heldout import hide
 from ..datasets import load_jester
 from ._frame import Findings, Settings

@@ -90,6 +90,7 @@ def _results(chains: Sequence[Sequence[Run]], jobs: int) -> Iterator[tuple[Run, 
                 yield run, found
         return
     # Fresh processes: threads and compiled code do not survive a fork.
+    others = set(active_children())
     executor = ProcessPoolExecutor(jobs, get_context("spawn"), _live_as_long_as_the_parent)
     pending: dict[Future[Found], tuple[Run, Iterator[Run]]] = {}
 
@@ -111,7 +112,7 @@ def _results(chains: Sequence[Sequence[Run]], jobs: int) -> Iterator[tuple[Run, 
     except BaseException:
         # What runs now may run for minutes; it will be done again.
         executor.shutdown(wait=False, cancel_futures=True)
-        for child in active_children():
+        for child in set(active_children()) - others:
             child.kill()
         raise
     executor.shutdown()

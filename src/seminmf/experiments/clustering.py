@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from .. import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF
-from .._colours import BLUE, ORANGE
+from .._pictures import BLUE, ORANGE
 from ..datasets import fetch_waveform, load_ionosphere, load_segment, load_shuttle, make_waveform
 from ._frame import Findings, Settings
 from ._runs import Run, fingerprint
