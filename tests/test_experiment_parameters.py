@@ -23,7 +23,7 @@ from seminmf.experiments._scenarios import (
     mse_v,
 )
 
-SMALL = {"draws": 1, "samples": 30}
+SMALL = {"draws": 1, "dummies": 2, "samples": 30}
 
 
 def settings(folder, runs=2, **options):
@@ -156,6 +156,23 @@ def test_a_run_compares_all_algorithms():
         assert matched == both if not found[f"{name} swapped"] else matched < both
 
 
+def test_the_dummy_errs_by_the_variance_of_the_prior():
+    scenario = SCENARIOS["high uncertainty"]
+    found = parameters.compare_dummy(scenario, 0, 4000, 3)
+    truth = scenario.draw(0)
+    mean = truth.activation_shape / truth.activation_rate
+    square = mean**2 + truth.activation_shape / truth.activation_rate**2
+    for metric, sign in (("mse_m", -1), ("mse_v", 1)):
+        # First and second moments of θ_0 ± θ_1, atoms being Dirichlet over signs and features.
+        total = truth.atom_shape.sum(axis=(0, 2))[:, None]
+        positive, negative = truth.atom_shape
+        first = (positive + sign * negative) / total
+        second = positive * (positive + 1) + negative * (negative + 1)
+        second = (second + 2 * sign * positive * negative) / (total * (total + 1))
+        variance = square[:, None] * second - (mean[:, None] * first) ** 2
+        assert found[f"Dummy {metric}"] == pytest.approx(variance.mean(), rel=0.05)
+
+
 # --- tables -------------------------------------------------------------------------------------
 
 
@@ -198,12 +215,13 @@ def test_an_interrupted_experiment_ends_as_if_it_had_not_been(tmp_path):
         (tmp_path / name).mkdir()
     findings(tmp_path / "twice", runs=1)
     twice, once = (findings(tmp_path / name) for name in ("twice", "once"))
-    assert len((tmp_path / "twice" / "runs.jsonl").read_text().splitlines()) == 2 * len(SCENARIOS)
+    # Two matrices; the dummy in two draws, first with one matrix each, then with two.
+    assert len((tmp_path / "twice" / "runs.jsonl").read_text().splitlines()) == 6 * len(SCENARIOS)
     for resumed, fresh in zip(twice.tables, once.tables, strict=True):
         if fresh.name != "cost":  # which has seconds
             assert resumed == fresh
-    assert [table.name for table in once.tables] == ["errors", "order", "cost"]
-    assert [len(table.rows) for table in once.tables] == [24, 8, 8]
+    assert [table.name for table in once.tables] == ["errors", "dummy", "order", "cost"]
+    assert [len(table.rows) for table in once.tables] == [24, 8, 8, 8]
     assert all(len(row) == len(t.columns) for t in once.tables for row in t.rows)
 
 
@@ -211,7 +229,7 @@ def test_all_files_are_written(tmp_path):
     reproduce(parameters, settings(tmp_path, 1), Console(file=StringIO(), width=300))
     assert (tmp_path / "parameters.png").read_bytes().startswith(b"\x89PNG")
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"errors.csv", "order.csv", "cost.csv", "results.md"} <= names
+    assert {"errors.csv", "dummy.csv", "order.csv", "cost.csv", "results.md"} <= names
 
 
 def test_other_settings_are_other_runs(tmp_path):
@@ -219,8 +237,9 @@ def test_other_settings_are_other_runs(tmp_path):
         chains = parameters.plan(settings(tmp_path, *args, **options))
         return {json.dumps(run.key) for chain in chains for run in chain}
 
-    assert len(keys()) == 2 * len(SCENARIOS)
-    assert keys(1) < keys(2) < keys(2, draws=2)
+    assert len(keys()) == 4 * len(SCENARIOS)
+    assert keys(2) < keys(2, draws=2) and keys(2) < keys(2, dummies=3)
+    assert len(keys(1) & keys(2)) == len(SCENARIOS)
     assert not keys() & keys(samples=61)
     # Only shapes of low uncertainty differ in the published runs.
-    assert len(keys() & keys(published=True)) == len(SCENARIOS)
+    assert len(keys() & keys(published=True)) == 2 * len(SCENARIOS)

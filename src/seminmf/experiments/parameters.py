@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT_RUNS = 50
 DRAWS = 20
+# The dummy costs next to nothing, and ends of a range over 20 draws are noise.
+DUMMY_DRAWS = 100
 N_SAMPLES = 5000
 METRICS = {"mse_m": mse_m, "mse_v": mse_v}
 # Errors are shown in thousands.
@@ -73,22 +75,42 @@ COLOURS = {"Dummy": GREY, "Sk1": BLUE, "Sk1-VB": ORANGE}
 
 
 def plan(settings: Settings) -> list[list[Run]]:
-    """One chain for each scenario and draw of hyperparameters, one run for each matrix."""
+    """One chain for each scenario and draw of hyperparameters, one run for each matrix.
+
+    Then a chain for each scenario with the dummy alone, one run for each of many more draws.
+    """
     n_draws = int(settings.options.get("draws", DRAWS))
+    n_dummies = int(settings.options.get("dummies", DUMMY_DRAWS))
     n_samples = int(settings.options.get("samples", N_SAMPLES))
-    published = bool(settings.options.get("published", False))
-    return [
-        [_run(scenario, draw, number, n_samples, published) for number in range(settings.runs)]
+    scenarios = PUBLISHED if settings.options.get("published", False) else SCENARIOS
+    fits = [
+        [_run(name, scenario, draw, n_samples, number) for number in range(settings.runs)]
         for draw in draw_seeds(settings.seed, n_draws)
-        for scenario in SCENARIOS
+        for name, scenario in scenarios.items()
     ]
+    dummies = [
+        [
+            _dummy_run(name, scenario, draw, n_samples, settings.runs)
+            for draw in draw_seeds(settings.seed, n_dummies)
+        ]
+        for name, scenario in scenarios.items()
+    ]
+    return fits + dummies
 
 
-def _run(name: str, draw: int, number: int, n_samples: int, published: bool) -> Run:
-    scenario = (PUBLISHED if published else SCENARIOS)[name]
-    key: Key = {"scenario": name, "draw": draw, "number": number, "samples": n_samples}
-    key["atom_shapes"] = list(scenario.atom_shapes)
+def _run(name: str, scenario: Scenario, draw: int, n_samples: int, number: int) -> Run:
+    key = _key(name, scenario, draw, n_samples) | {"number": number}
     return Run(key, partial(compare, scenario, draw, number, n_samples))
+
+
+def _dummy_run(name: str, scenario: Scenario, draw: int, n_samples: int, n_runs: int) -> Run:
+    key = _key(name, scenario, draw, n_samples) | {"dummies": n_runs}
+    return Run(key, partial(compare_dummy, scenario, draw, n_runs, n_samples))
+
+
+def _key(name: str, scenario: Scenario, draw: int, n_samples: int) -> Key:
+    shapes = list(scenario.atom_shapes)
+    return {"scenario": name, "draw": draw, "samples": n_samples, "atom_shapes": shapes}
 
 
 def compare(scenario: Scenario, draw: int, number: int, samples: int) -> Found:
@@ -99,6 +121,15 @@ def compare(scenario: Scenario, draw: int, number: int, samples: int) -> Found:
     for name in FITTED:
         found |= fit(name, X, factors, truth)
     return found
+
+
+def compare_dummy(scenario: Scenario, draw: int, n_runs: int, samples: int) -> Found:
+    """Mean errors of the dummy over the matrices of one draw."""
+    truth = scenario.draw(draw)
+    means = truth.means(samples)
+    matrices = (truth.matrix(draw, number, samples) for number in range(n_runs))
+    found = [errors("Dummy", factors, means) for _, *factors in matrices]
+    return {name: float(np.mean([run[name] for run in found])) for name in found[0]}
 
 
 def fit(name: str, X: NDArray, factors: list[NDArray], truth: Truth) -> Found:
@@ -172,11 +203,13 @@ class Cell(NamedTuple):
 
 def findings(found: pd.DataFrame, settings: Settings) -> Findings:
     """Our Table 3 beside the paper's, ranges over draws, the order of components, and the cost."""
-    cells = list(compared(found))
+    alone = found["number"].isna()
+    fits, dummies = found[~alone], found[alone]
+    cells = list(compared(fits))
     return Findings(
-        [side_by_side(cells), order_table(found), cost_table(found)],
+        [side_by_side(cells), dummy_table(dummies), order_table(fits), cost_table(fits)],
         {"parameters": picture(cells)},
-        remarks(found, cells),
+        remarks(fits, cells),
     )
 
 
@@ -215,6 +248,22 @@ def side_by_side(cells: list[Cell]) -> Table:
     columns += [f"{low:.0%} to {high:.0%} of draws", "paper in it", "here in its spread"]
     title = "Table 3: mean | standard deviation over matrices, × 10³; here of the median draw"
     return Table("errors", title, columns, rows)
+
+
+def dummy_table(found: pd.DataFrame) -> Table:
+    """The dummy over many more draws, for its range to be more than that of chance."""
+    rows = []
+    for scenario in SCENARIOS:
+        for metric in METRICS:
+            means = found.loc[found["scenario"] == scenario, f"Dummy {metric}"] / UNIT
+            low, high = means.quantile(RANGE)
+            paper, _ = TABLE_3[metric, "Dummy"][scenario]
+            row = [short(scenario), metric, f"{paper:.2f}", f"{low:.2f} to {high:.2f}"]
+            rows.append([*row, yes_or_no(low <= paper <= high)])
+    low, high = RANGE
+    columns = ["uncertainty", "metric", "paper", f"{low:.0%} to {high:.0%} of draws", "paper in it"]
+    title = f"The dummy alone, {found['draw'].nunique()} draws: mean errors, × 10³"
+    return Table("dummy", title, columns, rows)
 
 
 def order_table(found: pd.DataFrame) -> Table:
