@@ -9,7 +9,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from seminmf import BayesianSkellamSNMF, SkellamSNMF, io, load, sample_skellam_snmf
+from seminmf import BayesianSkellamSNMF, SkellamSNMF, load, sample_skellam_snmf
+from seminmf import _container as container
 
 # A few iterations make a model.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -182,7 +183,7 @@ def test_a_failure_leaves_the_older_file(tmp_path, monkeypatch):
 
 
 def test_an_interruption_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt), io.written_whole(tmp_path / "model") as file:
+    with pytest.raises(KeyboardInterrupt), container.written_whole(tmp_path / "model") as file:
         file.write(b"half")
         raise KeyboardInterrupt
     assert not os.listdir(tmp_path)
@@ -213,7 +214,11 @@ def content(path):
 
 
 def write(path, header, arrays, form="seminmf"):
-    save_file(arrays, path, metadata={"format": form, "header": json.dumps(header)})
+    """A file that only its content speaks against: it has the checksum that belongs to it."""
+    text = json.dumps(header)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {"format": form, "header": text, "checksum": container.checksum(text, arrays)}
+    save_file(arrays, path, metadata=metadata)
 
 
 def refused(path, reason):

@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from . import _validation as check
-from ._inference.loop import WINDOW, Algorithm, Result, run
+from ._checkpoint import Journal, describe
+from ._inference.loop import UNRECORDED, WINDOW, Algorithm, Result, Unrecorded, run
 from ._inference.summary import Summary
 from ._progress import Progress
 from ._sources import DenseSource, row_ranges
@@ -67,6 +68,17 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Whether X is refused if it has others."""
         return False
 
+    def _journal(
+        self, path: Any, every: Any, X: NDArray, **given: NDArray | None
+    ) -> tuple[Journal | Unrecorded, RandomState]:
+        """Who is told of the iterations, and the source of random numbers that goes with it."""
+        random = check_random_state(self.random_state)
+        every = check.check_seconds("checkpoint_every", every)
+        if path is None:
+            return UNRECORDED, random
+        journal = Journal(path, every, describe(self, X, given), random)
+        return journal, journal.random
+
     def _iterate(
         self,
         algorithm: Algorithm,
@@ -78,15 +90,23 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ) -> Result[S]:
         """Run an algorithm, with a progress bar if one was asked for."""
         with Progress(max_iter, description, bool(self.verbose)) as progress:
-            return run(algorithm, problem, point, max_iter=max_iter, tol=tol, progress=progress)
+            return run(
+                algorithm,
+                problem,
+                point,
+                max_iter=max_iter,
+                tol=tol,
+                progress=progress,
+                recorder=problem.recorder,
+            )
 
     def _best_run(
         self,
         run_once: Callable[[RandomState], Result[S]],
         components: Callable[[S], NDArray],
+        random: RandomState,
     ) -> Best[S]:
         """Run from `n_init` starts, keep the best, and compare the components of all."""
-        random = check_random_state(self.random_state)
         results: list[Result[S]] = []
         for _ in range(self.n_init):
             results.append(run_once(random))

@@ -22,6 +22,11 @@ class Progress:
             self._bar.set_postfix_str(f"objective {objective:.8g}", refresh=False)
             self._bar.update()
 
+    def skip(self, n: int) -> None:
+        """Iterations that were done at an earlier time."""
+        if self._bar is not None:
+            self._bar.update(n)
+
     def __enter__(self) -> Progress:
         return self
 

@@ -106,6 +106,14 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def check_seconds(name: str, value: Any) -> float:
+    """A number of at least 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a number of seconds, 0 or more; found {value!r}.")
+    return float(value)
+
+
 def check_jobs(value: Any) -> None:
     """None, or an integer other than 0."""
     if value is not None and (

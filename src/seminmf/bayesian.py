@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,6 +192,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         activation_shape: ArrayLike | None = None,
         frozen: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
     ) -> BayesianSkellamSNMF:
         """Fit the posterior to X.
 
@@ -209,6 +212,12 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             Components that keep the `atom_shape` given.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        checkpoint : str or path-like, default=None
+            File in which the fit notes how far it is. If the file is there, the fit goes on from
+            it, to exactly the result that it would have had without the stop. A file of other data
+            or other parameters is refused. It stays after the fit.
+        checkpoint_every : float, default=60.0
+            Seconds from one writing to the next.
 
         Returns
         -------
@@ -225,7 +234,11 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
         self._choose_unit(data)
-        self.dispersion_, interrupted = self._find_scale(data, weights)
+        starts = {"activation_shape": given[0], "atom_shape": given[1]}
+        journal, random = self._journal(
+            checkpoint, checkpoint_every, data.X, **starts, frozen=mask, weights=weights
+        )
+        self.dispersion_, interrupted = self._find_scale(data, weights, journal)
         self._choose_unit(data, self.dispersion_)
         sizes = (n_samples, self.n_components, n_features)
         with self._problem(
@@ -235,9 +248,10 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             sample_weight=weights,
             frozen=mask,
             prior_constant=vb.prior_constant(prior, sizes, weights),
+            recorder=journal,
         ) as problem:
             run = partial(self._run, problem, data.summary, given, interrupted)
-            best = self._best_run(run, lambda state: _mean_components(state.atom_shape))
+            best = self._best_run(run, lambda state: _mean_components(state.atom_shape), random)
             self._publish(problem, best.result)
         self.stability_ = best.stability
         return self
@@ -289,7 +303,9 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             raise KeyboardInterrupt
         return scale
 
-    def _find_scale(self, data: Data, weights: NDArray) -> tuple[float, bool]:
+    def _find_scale(
+        self, data: Data, weights: NDArray, recorder: loop.Recorder = loop.UNRECORDED
+    ) -> tuple[float, bool]:
         """The scale to use, and whether Ctrl-C ended the search for it.
 
         "auto" is the dispersion of a point estimate with many components.
@@ -308,6 +324,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             1.0,
             sample_weight=weights,
             frozen=np.zeros(n_components, dtype=bool),
+            recorder=recorder,
         ) as problem:
             state = start(problem, data.summary, "random", check_random_state(0))
             result = self._iterate(

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from ._container import written_whole
 from ._pictures import BLUE, GREY, ORANGE, png
 from .bayesian import BayesianSkellamSNMF
 from .datasets import load_ionosphere
-from .io import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,8 @@ class EuclideanSNMF(BaseSNMF):
         activations: ArrayLike | None = None,
         frozen: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
     ) -> EuclideanSNMF:
         """Fit to X.
 
@@ -159,6 +162,12 @@ class EuclideanSNMF(BaseSNMF):
             Components that stay as they are given.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        checkpoint : str or path-like, default=None
+            File in which the fit notes how far it is. If the file is there, the fit goes on from
+            it, to exactly the result that it would have had without the stop. A file of other data
+            or other parameters is refused. It stays after the fit.
+        checkpoint_every : float, default=60.0
+            Seconds from one writing to the next.
 
         Returns
         -------
@@ -178,9 +187,13 @@ class EuclideanSNMF(BaseSNMF):
         self._warn_unobserved(data.summary)
         self._unit = power_of_two(data.summary.largest)
         largest = power_of_two(float(weights.max()))
-        with self._problem(data, weights / largest, mask) as problem:
+        given = {"components": components, "activations": activations}
+        journal, random = self._journal(
+            checkpoint, checkpoint_every, data.X, **given, frozen=mask, weights=weights
+        )
+        with self._problem(data, weights / largest, mask, journal) as problem:
             run = partial(self._run, problem, data.summary, components, activations)
-            best = self._best_run(run, lambda point: point.components)
+            best = self._best_run(run, lambda point: point.components, random)
         self._publish(data.X.dtype, best.result, largest)
         self.stability_ = best.stability
         return self
@@ -190,12 +203,16 @@ class EuclideanSNMF(BaseSNMF):
         check.check_choice("solver", self.solver, tuple(euclidean.SOLVERS))
 
     @contextmanager
-    def _problem(self, data: Data, weights: NDArray, frozen: NDArray) -> Iterator[Problem]:
+    def _problem(
+        self, data: Data, weights: NDArray, frozen: NDArray, recorder: loop.Recorder
+    ) -> Iterator[Problem]:
         """What the algorithm sees, with its threads, for a while."""
         complete = data.summary.n_observed == data.X.size
         with announced(), pool(self.n_jobs) as workers:
             source = DenseSource(data.X)
-            yield Problem(source, self._unit, weights, frozen, complete, self.solver, workers)
+            yield Problem(
+                source, self._unit, weights, frozen, complete, self.solver, workers, recorder
+            )
 
     def _run(
         self,

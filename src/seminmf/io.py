@@ -6,18 +6,16 @@ table, and whatever does not fit the table is refused.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from . import _container as container
+from ._container import Content
 from ._inference.atom_history import AtomHistory
 from ._inference.belief import Belief
 from ._inference.loop import REASONS
@@ -66,15 +64,6 @@ _LEARNER_SCALARS: dict[str, type] = {
 }
 _KINDS = (*_ARRAYS, LEARNER)
 
-_DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
-
-
-class _Content(NamedTuple):
-    """What a file says: the header, and the arrays by name."""
-
-    header: dict[str, Any]
-    arrays: dict[str, NDArray]
-
 
 # --- writing --------------------------------------------------------------------------------
 
@@ -89,8 +78,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     path : str or path-like
         File to write, whole or not at all. An older file of that name is replaced.
     """
-    from safetensors.numpy import save as serialise
-
     name = type(estimator).__name__
     if name not in _KINDS or _class_of(name) is not type(estimator):
         raise ValueError(f"save takes one of {', '.join(_KINDS)}; found {name}.")
@@ -99,12 +86,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         _rebuild(content)
     except ValueError as error:
         raise ValueError(f"This {name} cannot be saved: {error}") from error
-    metadata = {"format": FORMAT, "header": json.dumps(content.header, allow_nan=False)}
-    with written_whole(path) as file:
-        file.write(serialise(content.arrays, metadata=metadata))
+    container.write(path, FORMAT, content)
 
 
-def _content_of(estimator: Any, name: str) -> _Content:
+def _content_of(estimator: Any, name: str) -> Content:
     from . import __version__
 
     content = _learner_content(estimator) if name == LEARNER else _model_content(estimator, name)
@@ -116,12 +101,10 @@ def _content_of(estimator: Any, name: str) -> _Content:
         "feature_names": None if names is None else [str(label) for label in names],
         **content.header,
     }
-    # safetensors writes the memory as it lies, so it must lie in C order.
-    arrays = {key: np.array(value, order="C") for key, value in content.arrays.items()}
-    return _Content(header, arrays)
+    return Content(header, content.arrays)
 
 
-def _model_content(estimator: Any, name: str) -> _Content:
+def _model_content(estimator: Any, name: str) -> Content:
     """What is particular to a fitted estimator."""
     arrays = {array: getattr(estimator, array) for array in _ARRAYS[name]}
     if name not in _WITHOUT_PRIOR:
@@ -129,10 +112,10 @@ def _model_content(estimator: Any, name: str) -> _Content:
         arrays |= {f"_prior.{field}": value for field, value in prior.items()}
     parameters, parameter_arrays = _split_parameters(estimator, _ARRAY_PARAMETERS)
     fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in _SCALARS[name]}
-    return _Content({"parameters": parameters, "fitted": fitted}, arrays | parameter_arrays)
+    return Content({"parameters": parameters, "fitted": fitted}, arrays | parameter_arrays)
 
 
-def _learner_content(learner: Any) -> _Content:
+def _learner_content(learner: Any) -> Content:
     """What is particular to a learner: its estimator, and all that the next matrix needs."""
     learned = learner._learned
     arrays = {f"_prior.{field}": value for field, value in learned.prior._asdict().items()}
@@ -148,7 +131,7 @@ def _learner_content(learner: Any) -> _Content:
         **{name: getattr(learner, name) for name in _LEARNER_SCALARS},
     }
     header = {"parameters": parameters, "estimator_parameters": inner, "fitted": fitted}
-    return _Content(header, arrays | inner_arrays | own_arrays)
+    return Content(header, arrays | inner_arrays | own_arrays)
 
 
 def _split_parameters(
@@ -168,7 +151,7 @@ def _split_parameters(
 
 def _numbers(parameter: str, value: Any) -> NDArray:
     array = np.asarray(value)
-    if array.dtype not in _DTYPES.values():
+    if array.dtype not in container.DTYPES.values():
         try:
             array = array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
         except (TypeError, ValueError):
@@ -192,25 +175,6 @@ def _written(value: Any) -> Any:
     """A fitted number as JSON has it, which knows neither NaN nor infinity."""
     value = value.item() if isinstance(value, np.generic) else value
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name when all of it is on the disk, and else never."""
-    # A link keeps its place, and the file that it points to is replaced.
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
 
 
 # --- reading --------------------------------------------------------------------------------
@@ -246,38 +210,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool((again.transform(X) == model.transform(X)).all())
     True
     """
-    from safetensors import SafetensorError
-
     try:
-        return _rebuild(_read(path))
-    except (ValueError, SafetensorError, RecursionError) as error:
+        return _rebuild(container.read(path, FORMAT, _names_for))
+    except ValueError as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{os.fspath(path)} is not a seminmf model: {reason}.") from error
 
 
-def _read(path: str | os.PathLike[str]) -> _Content:
-    from safetensors import safe_open
-
-    with open(path, "rb"):  # clearer errors than safetensors has for what is no file
-        pass
-    with safe_open(path, framework="numpy") as file:
-        metadata = file.metadata() or {}
-        if metadata.get("format") != FORMAT:
-            raise ValueError(f"its format is {metadata.get('format')!r}, not {FORMAT!r}")
-        header = _read_header(metadata.get("header", ""))
-        names = _array_names(header["estimator"])
-        types = {name: file.get_slice(name).get_dtype() for name in names & set(file.keys())}
-        for name, dtype in types.items():
-            if dtype not in _DTYPES:
-                raise ValueError(f"{name} has the type {dtype}")
-        # A copy, to own aligned memory as the arrays of a fit do.
-        return _Content(header, {name: np.array(file.get_tensor(name)) for name in types})
-
-
-def _read_header(text: str) -> dict[str, Any]:
-    header = json.loads(text) if text else None
-    if not isinstance(header, dict):
-        raise ValueError("it has no header")
+def _names_for(header: dict[str, Any]) -> set[str]:
+    """Names of the arrays that a file with this header may hold, if it is one of ours."""
     version = header.get("format_version")
     if version != FORMAT_VERSION:
         raise ValueError(
@@ -290,7 +231,7 @@ def _read_header(text: str) -> dict[str, Any]:
     for part in ("parameters", "fitted", *inner):
         if not isinstance(header.get(part), dict):
             raise ValueError(f"its header has no {part}")
-    return header
+    return _array_names(name)
 
 
 def _array_names(estimator: str) -> set[str]:
@@ -326,7 +267,7 @@ def _class_of(estimator: str) -> Any:
 # --- from content to estimator ----------------------------------------------------------------
 
 
-def _rebuild(content: _Content) -> Any:
+def _rebuild(content: Content) -> Any:
     """The estimator that the content describes, or a ValueError that says what is wrong."""
     name = content.header["estimator"]
     if name == LEARNER:
@@ -353,7 +294,7 @@ def _rebuild(content: _Content) -> Any:
     return estimator
 
 
-def _rebuild_learner(content: _Content) -> Any:
+def _rebuild_learner(content: Content) -> Any:
     """The learner that the content describes."""
     from .bayesian import BayesianSkellamSNMF
 
@@ -384,7 +325,7 @@ def _rebuild_learner(content: _Content) -> Any:
 
 
 def _learned(
-    content: _Content, learner: Any, plan: Any, n_matrices: int, weight: float, n_samples: float
+    content: Content, learner: Any, plan: Any, n_matrices: int, weight: float, n_samples: float
 ) -> Any:
     """What a learner knows, in arrays of the sizes that its sharing maps ask for."""
     n_components, n_features = learner.estimator.n_components, learner.n_features_in_
@@ -413,7 +354,7 @@ def _learned(
     )
 
 
-def _atom_history(content: _Content, n_components: int, n_features: int) -> AtomHistory:
+def _atom_history(content: Content, n_components: int, n_features: int) -> AtomHistory:
     """What matrices said of the atoms."""
     shape = (2, n_components, n_features)
     weights = _array(content, "atoms.weights")
@@ -431,7 +372,7 @@ def _atom_history(content: _Content, n_components: int, n_features: int) -> Atom
 
 
 def _parameters(
-    content: _Content, estimator: str, part: str, may_be_arrays: tuple[str, ...]
+    content: Content, estimator: str, part: str, may_be_arrays: tuple[str, ...]
 ) -> dict[str, Any]:
     """Constructor parameters; those that a file does not have keep their defaults."""
     parameters = dict(content.header[part])
@@ -475,13 +416,13 @@ def _checked_scalar(name: str, value: Any, kind: type) -> Any:
     return value
 
 
-def _array(content: _Content, name: str) -> NDArray:
+def _array(content: Content, name: str) -> NDArray:
     if name not in content.arrays:
         raise ValueError(f"{name} is missing")
     return content.arrays[name]
 
 
-def _checked_array(content: _Content, name: str, shape: tuple[int, ...]) -> NDArray:
+def _checked_array(content: Content, name: str, shape: tuple[int, ...]) -> NDArray:
     """An array of a fit: of its shape and type, and with values that a fit can have."""
     array = _array(content, name)
     if array.shape != shape:
@@ -504,7 +445,7 @@ def _check_numbers(name: str, array: NDArray, *, zero: bool) -> None:
         raise ValueError(f"{name} has values that are not {'at least' if zero else 'above'} 0")
 
 
-def _prior(content: _Content, sizes: dict[str, int]) -> Prior:
+def _prior(content: Content, sizes: dict[str, int]) -> Prior:
     arrays = []
     for field, axes in _PRIOR_AXES.items():
         name = f"_prior.{field}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         activations: ArrayLike | None = None,
         frozen: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
     ) -> SkellamSNMF:
         """Fit to X.
 
@@ -175,6 +178,12 @@ class SkellamSNMF(BaseSkellamSNMF):
             Components that keep the atoms given.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        checkpoint : str or path-like, default=None
+            File in which the fit notes how far it is. If the file is there, the fit goes on from
+            it, to exactly the result that it would have had without the stop. A file of other data
+            or other parameters is refused. It stays after the fit.
+        checkpoint_every : float, default=60.0
+            Seconds from one writing to the next.
 
         Returns
         -------
@@ -198,9 +207,13 @@ class SkellamSNMF(BaseSkellamSNMF):
             np.any(shape != 1) for shape in (prior.activation_shape, prior.atom_shape)
         )
         self._choose_unit(data, 1.0 if prior_speaks else None)
-        with self._problem(data.X, prior, 1.0, sample_weight=weights, frozen=mask) as problem:
+        given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
+        journal, random = self._journal(checkpoint, checkpoint_every, data.X, **given)
+        with self._problem(
+            data.X, prior, 1.0, sample_weight=weights, frozen=mask, recorder=journal
+        ) as problem:
             run = partial(self._run, problem, data.summary, atoms, activations)
-            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1])
+            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], random)
             self._publish(problem, data.summary, best.result)
         self.stability_ = best.stability
         return self

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from .._passes.least_squares import DESCEND, KEEP, MULTIPLY, Sums, sweep
 from .._passes.pool import Pool
 from .._sources import Source
+from .loop import UNRECORDED, Recorder
 
 SOLVERS = {"hals": DESCEND, "multiplicative": MULTIPLY}
 
@@ -48,6 +49,8 @@ class Problem(NamedTuple):
         Whether there are no gaps.
     solver : {"hals", "multiplicative"}
     pool : Pool
+    recorder : Recorder
+        Who is told of the iterations.
     """
 
     source: Source
@@ -57,6 +60,7 @@ class Problem(NamedTuple):
     complete: bool
     solver: str
     pool: Pool
+    recorder: Recorder = UNRECORDED
 
     def sweep(
         self,

@@ -43,6 +43,60 @@ class Algorithm(Protocol):
         ...
 
 
+class Run(NamedTuple):
+    """How far a run is.
+
+    Attributes
+    ----------
+    state : Any
+        The algorithm's state; once the run has ended, the point where it ended.
+    objectives : list of float
+        Of all states before this one; once the run has ended, of this one as well.
+    reason : {"tolerance", "max_iter"} or None
+        Why it ended; None if it goes on.
+    """
+
+    state: Any
+    objectives: list[float]
+    reason: Reason | None = None
+
+
+class Recorder(Protocol):
+    """Who is told of runs, and may know them from an earlier time."""
+
+    def begin(self, state: Any, point: Any) -> Run:
+        """A run begins in this state, at this point: how far was it at an earlier time?"""
+        ...
+
+    def keep(self, run: Run) -> None:
+        """Note how far a run is, if it is time to."""
+        ...
+
+    def stop(self, run: Run) -> None:
+        """Note how far a run is, and nothing that comes after it."""
+        ...
+
+    def end(self, run: Run) -> None:
+        """Note how a run ended."""
+        ...
+
+
+class Unrecorded:
+    """A recorder that forgets."""
+
+    def begin(self, state: Any, point: Any) -> Run:
+        """The beginning."""
+        return Run(state, [])
+
+    def keep(self, run: Run) -> None:
+        """Nothing."""
+
+    stop = end = keep
+
+
+UNRECORDED = Unrecorded()
+
+
 class Result(NamedTuple, Generic[P]):
     """How a run ended.
 
@@ -106,22 +160,38 @@ def run(
     max_iter: int,
     tol: float,
     progress: Progress,
+    recorder: Recorder = UNRECORDED,
 ) -> Result[P]:
-    """Iterate an algorithm from `point` until it has converged, or `max_iter` times."""
-    state = algorithm.start(problem, point)
-    objectives: list[float] = []
+    """Iterate an algorithm from `point` until it has converged, or `max_iter` times.
+
+    A run that `recorder` knows goes on from where it was.
+    """
+    known = recorder.begin(algorithm.start(problem, point), point)
+    if known.reason is not None:
+        return Result(known.state, known.objectives, known.reason)
+    objectives = known.objectives
+    if objectives:
+        progress.skip(len(objectives))
+    # A state and the number of objectives before it change at once, whenever Ctrl-C comes.
+    here = known.state, len(objectives)
     try:
-        for _ in range(max_iter):
-            following, info = algorithm.step(problem, state)
+        while here[1] < max_iter:
+            recorder.keep(Run(here[0], objectives))
+            following, info = algorithm.step(problem, here[0])
             progress.update(info.objective)
             objectives.append(info.objective)
             if has_converged(objectives, tol):
-                return Result(algorithm.point(state), objectives, "tolerance")
-            state = following
-        objectives.append(algorithm.evaluate(problem, state))
+                break
+            here = following, len(objectives)
+        else:
+            objectives.append(algorithm.evaluate(problem, here[0]))
     except KeyboardInterrupt:
-        # The step that was cut off left no trace; `state` may not have been evaluated yet.
-        objectives.append(algorithm.evaluate(problem, state))
+        # The step that was cut off left no trace; the state may not have been evaluated yet.
+        state, n_iter = here
+        recorder.stop(Run(state, objectives[:n_iter]))
+        objectives = [*objectives[:n_iter], algorithm.evaluate(problem, state)]
         return Result(algorithm.point(state), objectives, "interrupted")
     reason: Reason = "tolerance" if has_converged(objectives, tol) else "max_iter"
-    return Result(algorithm.point(state), objectives, reason)
+    result = Result(algorithm.point(here[0]), objectives, reason)
+    recorder.end(Run(*result))
+    return result

@@ -11,6 +11,7 @@ from .._likelihoods import Integer, Real
 from .._passes.estep import Expectations, estep
 from .._passes.pool import Pool
 from .._sources import Source
+from .loop import UNRECORDED, Recorder
 from .summary import Summary
 
 
@@ -43,6 +44,8 @@ class Problem(NamedTuple):
     pool : Pool
     prior_constant : float
         The part of the variational bound that depends on the priors alone.
+    recorder : Recorder
+        Who is told of the iterations.
     """
 
     source: Source
@@ -53,6 +56,7 @@ class Problem(NamedTuple):
     frozen: NDArray
     pool: Pool
     prior_constant: float = 0.0
+    recorder: Recorder = UNRECORDED
 
     @property
     def n_components(self) -> int:
