@@ -1,7 +1,9 @@
 """Model files: what comes back, and what is refused."""
 
+import errno
 import json
 import os
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -187,6 +189,57 @@ def test_an_interruption_leaves_nothing(tmp_path):
         file.write(b"half")
         raise KeyboardInterrupt
     assert not os.listdir(tmp_path)
+
+
+def test_errors_name_the_file_and_not_its_beginning(tmp_path, monkeypatch):
+    def full_disk(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left") as caught:
+        fitted().save(tmp_path / "model")
+    assert caught.value.filename == str(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "model"
+    path.touch()
+    path.chmod(0o640)
+    fitted().save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_pipe_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    received = []
+    reader = Thread(target=lambda: received.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    with container.written_whole(tmp_path / "pipe") as file:
+        file.write(b"content")
+    reader.join()
+    assert received == [b"content"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_parts_of_killed_writings_are_removed(tmp_path):
+    for name in (".model.0123.part", ".model[1].0123.part", ".other.0123.part", "model.part"):
+        (tmp_path / name).touch()
+    container.remove_parts(tmp_path / "model[1]")
+    container.remove_parts(tmp_path / "model")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {".other.0123.part", "model.part"}
+
+
+def test_a_scale_of_features_survives(tmp_path):
+    model = fitted()
+    model.feature_scale_ = np.arange(1.0, 6.0)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").feature_scale_, model.feature_scale_)
+    for wrong in (np.ones(4), np.zeros(5), np.full(5, np.nan)):
+        model.feature_scale_ = wrong
+        with pytest.raises(ValueError, match="feature_scale_"):
+            model.save(tmp_path / "model")
 
 
 def test_a_folder_that_is_not_there(tmp_path):

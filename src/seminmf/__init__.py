@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import seminmf.datasets as datasets
+    import seminmf.plot as plot
+    import seminmf.report as report
     import seminmf.special as special
     import seminmf.stats as stats
     from seminmf.bayesian import BayesianSkellamSNMF
@@ -32,6 +34,8 @@ __all__ = [
     "__version__",
     "datasets",
     "load",
+    "plot",
+    "report",
     "sample_skellam_snmf",
     "select_n_components",
     "skellam_divergence",
@@ -49,7 +53,7 @@ _MODULE_OF = {
     "select_n_components": "seminmf.selection",
     "skellam_divergence": "seminmf.divergence",
 }
-_SUBMODULES = frozenset({"datasets", "special", "stats"})
+_SUBMODULES = frozenset({"datasets", "plot", "report", "special", "stats"})
 
 
 def __getattr__(name: str) -> Any:

@@ -307,6 +307,21 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     # --- scikit-learn -----------------------------------------------------------------------
 
+    def _repr_html_inner(self) -> str:
+        """What a notebook shows: scikit-learn's diagram, and what came out of the fit."""
+        diagram = super()._repr_html_inner()
+        if not hasattr(self, "stop_reason_"):
+            return diagram
+        from ._notebook import fitted_summary
+
+        return diagram + fitted_summary(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
@@ -117,16 +118,25 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file that appears under its name when all of it is on the disk, and else never."""
     # A link keeps its place, and the file that it points to is replaced.
     target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        # A pipe or a device, which nothing may take the place of.
+        with open(target, "wb") as file:
+            yield file
+        return
     temporary = f"{_beginning_of_parts(target)}{secrets.token_hex(8)}{_PART}"
     try:
         with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if os.path.exists(target):
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
+            error.filename = os.fspath(path)  # the name that users know
         raise
 
 

@@ -449,6 +449,28 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         shape = self.atom_shape_.astype(np.float64)
         return draw_dirichlet(np.broadcast_to(shape, (n, *shape.shape)), random, axes=(1, 3))
 
+    def to_arviz(self, n_draws: int = 1000, random_state: int | RandomState | None = 0) -> Any:
+        """Draws from the posterior for ArviZ, which must be installed.
+
+        Parameters
+        ----------
+        n_draws : int, default=1000
+            Number of draws. All are in memory: (n_samples + 3 n_features) n_components numbers
+            each.
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1 on
+            The group `posterior` has `activations`, `atoms` and `components`, with the dimensions
+            sample, component, sign and feature. The draws are independent, in one chain.
+        """
+        from ._arviz import to_arviz
+
+        check_is_fitted(self)
+        check.check_count("n_draws", n_draws)
+        return to_arviz(self, n_draws, random_state)
+
     def interval(
         self,
         level: float = 0.9,

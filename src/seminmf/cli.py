@@ -1,18 +1,22 @@
 """The command `seminmf`.
 
 Commands import what they need when they run, so that `seminmf --help` is quick. A new command is a
-function below with `@app.command()` and `@_plain_errors` that hands over to a module of its own.
+function below with `@_command()` that hands over to a module of its own.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import typer
+
+from ._commands.options import Json, ModelOptions, TableOptions, grouped
 
 P = ParamSpec("P")
 
@@ -25,18 +29,40 @@ app = typer.Typer(
 )
 
 
+def _command(**settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command, with groups of options and plain errors."""
+
+    def register(command: Callable[..., None]) -> Callable[..., None]:
+        return app.command(**settings)(grouped(_plain_errors(command)))
+
+    return register
+
+
 def _plain_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Say in one line what the user or the disk did wrong, without a traceback; exit with 1."""
+    """Say in one line what is wrong, without a traceback.
+
+    Bad input exits with 2, trouble with disk or memory with 1.
+    """
 
     @wraps(command)
     def guarded(*args: P.args, **options: P.kwargs) -> None:
         try:
             command(*args, **options)
-        except (ValueError, OSError) as error:
-            typer.echo(f"seminmf: {error}", err=True)
-            raise typer.Exit(1) from error
+        except BrokenPipeError:
+            # Who was reading has seen enough. Nothing more is to be flushed at the exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except (ValueError, OSError, MemoryError) as error:
+            typer.echo(f"seminmf: {_in_words(error)}", err=True)
+            raise typer.Exit(2 if isinstance(error, ValueError) else 1) from error
 
     return guarded
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or "There is not enough memory."
 
 
 def _show_version(wanted: bool) -> None:
@@ -59,8 +85,270 @@ def main(
     """Semi-nonnegative matrix factorization: signed data, with gaps, as a sum of few parts."""
 
 
-@app.command()
-@_plain_errors
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="Table: CSV, TSV, Parquet, NPY or NPZ; - is standard input."
+    ),
+]
+Model = Annotated[str, typer.Argument(help="File that `seminmf fit` wrote.")]
+Components = Annotated[
+    int | None, typer.Option("-k", "--components", min=1, metavar="K", help="Number of components.")
+]
+Out = Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="Table to write.")]
+
+
+class Solver(StrEnum):
+    """How a point estimate is found."""
+
+    newton = "newton"
+    em = "em"
+    hals = "hals"
+    multiplicative = "multiplicative"
+
+
+@_command()
+def fit(
+    data: Data,
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="Model to write.")],
+    table: TableOptions,
+    model: ModelOptions,
+    n_components: Components = None,
+    bayes: Annotated[
+        bool,
+        typer.Option("--bayes", help="Find a posterior, with intervals, by variational Bayes."),
+    ] = False,
+    euclidean: Annotated[
+        bool, typer.Option("--euclidean", help="The classic, by least squares.")
+    ] = False,
+    scale: Annotated[
+        bool,
+        typer.Option(
+            "--scale", help="Scale the features to one size; all outputs are in their own units."
+        ),
+    ] = False,
+    prior: Annotated[
+        str | None,
+        typer.Option(metavar="STATE", help="Take the prior that `seminmf learn` has learned."),
+    ] = None,
+    n_init: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Starts, of which the best is kept.")
+    ] = None,
+    solver: Annotated[Solver | None, typer.Option(help="How a point estimate is found.")] = None,
+    noise_scale: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Noise of real data for --bayes (default: from the data)."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Note in this file how far the fit is, and go on from it after a stop.",
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="From one note to the next.")
+    ] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Fit a model to a table: X ≈ activations · components.
+
+    Rows are samples, columns are features, empty cells are gaps.
+
+        $ seminmf fit data.csv -k 5 -o m.safetensors
+
+        $ seminmf fit goals.csv --id team -k 3 --likelihood integer -o m.safetensors
+
+        $ cat data.tsv | seminmf fit - --format tsv -k 5 -o m.safetensors
+
+    A long run that may be stopped at any time, and goes on with the same command:
+
+        $ seminmf fit big.parquet -k 30 --checkpoint run.ckpt -o m.safetensors
+    """
+    from ._commands.fit import Request, run
+
+    if bayes + euclidean + (prior is not None) > 1:
+        raise ValueError("Only one of --bayes, --euclidean and --prior can be had.")
+    name = "BayesianSkellamSNMF" if bayes else "EuclideanSNMF" if euclidean else "SkellamSNMF"
+    own = {"n_init": n_init, "solver": solver and solver.value, "scale": noise_scale}
+    request = Request(
+        data,
+        out,
+        name,
+        n_components,
+        {option: value for option, value in own.items() if value is not None},
+        scale,
+        prior,
+        checkpoint,
+        checkpoint_every,
+    )
+    run(request, table, model, as_json)
+
+
+@_command()
+def transform(
+    model: Model, data: Data, table: TableOptions, out: Out = "-", as_json: Json = False
+) -> None:
+    """Write how much of each component the samples of a table have.
+
+    seminmf transform m.safetensors new.csv --id name -o activations.csv
+    """
+    from ._commands import apply
+
+    apply.transform(model, data, out, table, as_json)
+
+
+@_command()
+def cluster(
+    model: Model, data: Data, table: TableOptions, out: Out = "-", as_json: Json = False
+) -> None:
+    """Write the cluster of each sample: the component of which it has most.
+
+        $ seminmf cluster m.safetensors data.csv --id name -o clusters.csv
+
+    With a column of labels it says how well clusters and labels agree:
+
+        $ seminmf cluster m.safetensors data.csv --label species -o clusters.csv
+    """
+    from ._commands import apply
+
+    apply.cluster(model, data, out, table, as_json)
+
+
+@_command()
+def impute(
+    model: Model,
+    data: Data,
+    table: TableOptions,
+    out: Out = "-",
+    lower: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Table of the lower ends of intervals.")
+    ] = None,
+    upper: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Table of their upper ends.")
+    ] = None,
+    level: Annotated[float, typer.Option(metavar="P", help="Probability of the intervals.")] = 0.9,
+    as_json: Json = False,
+) -> None:
+    """Write a table with its gaps filled.
+
+        $ seminmf impute m.safetensors data.csv -o filled.csv
+
+    A model that was fitted with --bayes also knows how far off it may be:
+
+        $ seminmf impute m.safetensors data.csv -o filled.csv --lower low.csv
+    """
+    from ._commands import apply
+
+    apply.impute(model, data, out, table, as_json, lower, upper, level)
+
+
+class Criterion(StrEnum):
+    """How numbers of components are compared."""
+
+    elbo = "elbo"
+    heldout = "heldout"
+    relevance = "relevance"
+
+
+@_command()
+def select(
+    data: Data,
+    table: TableOptions,
+    model: ModelOptions,
+    least: Annotated[int, typer.Option("--min", min=1, metavar="K", help="Fewest components.")] = 1,
+    most: Annotated[int, typer.Option("--max", min=1, metavar="K", help="Most components.")] = 12,
+    criterion: Annotated[
+        Criterion, typer.Option(help="Evidence, hidden cells, or one large fit.")
+    ] = Criterion.elbo,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", metavar="FILE", help="Table of the scores.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Picture of the scores, in PNG.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Choose the number of components.
+
+    seminmf select data.csv --min 1 --max 12 --seed 0 --plot choice.png
+    """
+    from ._commands.select import Candidates, select
+
+    wanted = Candidates(least, most, criterion.value, out, plot)
+    select(data, wanted, table, model, as_json)
+
+
+@_command()
+def learn(
+    state: Annotated[str, typer.Argument(help="File of what has been learned.")],
+    data: Annotated[list[str], typer.Argument(help="Tables, one a matrix.")],
+    table: TableOptions,
+    model: ModelOptions,
+    n_components: Components = None,
+    learning_rate: Annotated[
+        str | None,
+        typer.Option(metavar="X", help='Weight of a new matrix, "harmonic" or "annealed".'),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a prior from many tables of one kind, one after the other.
+
+    The first call begins the state, later ones go on with it:
+
+        $ seminmf learn p.safetensors monday.csv -k 4 --seed 0
+
+        $ seminmf learn p.safetensors tuesday.csv wednesday.csv
+
+        $ seminmf fit thursday.csv --prior p.safetensors -o m.safetensors
+    """
+    from ._commands.learn import learn
+
+    learn(state, data, n_components, learning_rate, table, model, as_json)
+
+
+@_command()
+def info(
+    model: Model,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Table of the components to write."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is in a file, and write its components as a table.
+
+    seminmf info m.safetensors
+
+    seminmf info m.safetensors -o components.csv
+    """
+    from ._commands.info import info
+
+    info(model, out, as_json)
+
+
+@_command()
+def report(
+    model: Model,
+    table: TableOptions,
+    data: Annotated[str | None, typer.Argument(help="Table that the page is about, too.")] = None,
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="FILE", help="Page to write.")
+    ] = "report.html",
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+) -> None:
+    """Write a page about a model: what it found, how well it fits, what to look at.
+
+        $ seminmf report m.safetensors data.csv -o report.html
+
+    The page needs no network, and may be sent to anybody who has a browser.
+    """
+    from ._commands.report import report
+
+    report(model, data, out, title, table)
+
+
+@_command()
 def demo(
     out: Annotated[
         Path, typer.Option(file_okay=False, metavar="FOLDER", help="Where the results go.")
@@ -89,8 +377,7 @@ class Experiment(StrEnum):
     all = "all"
 
 
-@app.command()
-@_plain_errors
+@_command()
 def reproduce(
     name: Annotated[Experiment, typer.Argument(help="Which experiment.", show_default=False)],
     runs: Annotated[
@@ -149,7 +436,7 @@ def reproduce(
 
     A run that was stopped goes on where it was, with the same command. For a quick look:
 
-        seminmf reproduce all --runs 3
+        $ seminmf reproduce all --runs 3
     """
     from .experiments import NAMES, run
 

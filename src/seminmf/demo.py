@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ._container import written_whole
 from ._pictures import BLUE, GREY, ORANGE, png
+from ._shares import shares
 from .bayesian import BayesianSkellamSNMF
 from .datasets import load_ionosphere
 
@@ -69,13 +70,6 @@ class Outcome(NamedTuple):
     def inside(self) -> NDArray:
         """Whether the values of the hidden cells lie in their intervals."""
         return ((self.lower <= self.X) & (self.X <= self.upper))[self.hidden]
-
-    @property
-    def sizes(self) -> NDArray:
-        """Share of each component in the sum of |activation × component| over all cells."""
-        model = self.model
-        totals = model.activations_.sum(axis=0) * np.abs(model.components_).sum(axis=1)
-        return totals / totals.sum()
 
 
 def run(folder: Path, seed: int) -> None:
@@ -140,7 +134,7 @@ def report(outcome: Outcome, console: Console) -> None:
         "[bold]How large are the components?[/] Share of all that they add up to:",
         *(
             f"  {k + 1}  {size:4.0%}  {bar * round(40 * size)}"
-            for k, size in enumerate(np.sort(outcome.sizes)[::-1])
+            for k, size in enumerate(np.sort(shares(model))[::-1])
         ),
     ]
     for line in lines:
@@ -185,8 +179,8 @@ def mark_parts(axes: Axes, n_features: int) -> None:
 
 def draw_components(axes: Axes, outcome: Outcome) -> None:
     """Each component as it adds to a mean sample: colours for signs, white at 0."""
-    order = np.argsort(outcome.sizes)[::-1]
     model = outcome.model
+    order = np.argsort(shares(model))[::-1]
     rows = (model.components_ * model.activations_.mean(axis=0)[:, None])[order]
     limit = np.abs(rows).max()
     image = axes.imshow(

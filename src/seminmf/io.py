@@ -52,6 +52,9 @@ _PRIOR_AXES = dict(zip(Prior._fields, ("JK", "JK", "2KI"), strict=True))
 # Constructor parameters that may be arrays.
 _ARRAY_PARAMETERS = tuple(f"{name}_prior" for name in Prior._fields)
 
+# What the command line divided the features by, if it did.
+_SCALE = "feature_scale_"
+
 # A learner: the statistics of its stream, and what fixes how the stream goes on.
 LEARNER = "PriorLearner"
 _STATISTICS = ("gamma", "delta")
@@ -110,6 +113,8 @@ def _model_content(estimator: Any, name: str) -> Content:
     if name not in _WITHOUT_PRIOR:
         prior = estimator._prior._asdict()
         arrays |= {f"_prior.{field}": value for field, value in prior.items()}
+    if hasattr(estimator, _SCALE):
+        arrays[_SCALE] = np.asarray(getattr(estimator, _SCALE), dtype=np.float64)
     parameters, parameter_arrays = _split_parameters(estimator, _ARRAY_PARAMETERS)
     fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in _SCALARS[name]}
     return Content({"parameters": parameters, "fitted": fitted}, arrays | parameter_arrays)
@@ -191,7 +196,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF or PriorLearner
-        It does what the one that was saved does, to the last bit.
+        It does what the one that was saved does, to the last bit. A model that the command line
+        fitted with --scale has the attribute `feature_scale_`: it knows X / `feature_scale_`.
 
     Raises
     ------
@@ -244,7 +250,7 @@ def _array_names(estimator: str) -> set[str]:
             *(f"parameter.{parameter}" for parameter in _SHARING_PARAMETERS),
         )
         if estimator == LEARNER
-        else _ARRAYS[estimator]
+        else (*_ARRAYS[estimator], _SCALE)
     )
     return {
         *own,
@@ -288,6 +294,10 @@ def _rebuild(content: Content) -> Any:
         setattr(estimator, array, _checked_array(content, array, expected))
     if name not in _WITHOUT_PRIOR:
         estimator._prior = _prior(content, sizes)
+    if _SCALE in content.arrays:
+        scale = _checked_array(content, _SCALE, (sizes["I"],))
+        _check_numbers(_SCALE, scale, zero=False)
+        setattr(estimator, _SCALE, scale)
     names = _feature_names(content.header.get("feature_names"), sizes["I"])
     if names is not None:
         estimator.feature_names_in_ = names

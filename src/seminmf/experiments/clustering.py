@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from .. import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF
+from .._matching import match
 from .._pictures import BLUE, ORANGE
 from ..datasets import fetch_waveform, load_ionosphere, load_segment, load_shuttle, make_waveform
 from ._frame import Findings, Settings
@@ -148,11 +148,7 @@ ALGORITHMS = PAPER_ALGORITHMS | OTHER_ALGORITHMS
 
 def accuracy(classes: NDArray, clusters: NDArray) -> float:
     """Share of the samples, in %, that the best matching of clusters and classes gets right."""
-    _, classes = np.unique(classes, return_inverse=True)
-    counts = np.zeros((classes.max() + 1, clusters.max() + 1))
-    np.add.at(counts, (classes, clusters), 1)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    return float(100 * counts[rows, columns].sum() / len(classes))
+    return 100 * match(classes, clusters).accuracy
 
 
 def load_data(name: str, data_home: Any = None) -> tuple[NDArray, NDArray]:

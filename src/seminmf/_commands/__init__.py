@@ -1,0 +1,1 @@
+"""What the commands of `seminmf` do; `seminmf.cli` has their options."""

@@ -1,0 +1,338 @@
+"""Tables in files: CSV, TSV, Parquet, NPY and NPZ, by suffix, or on standard input and output.
+
+Files may come from anywhere: nothing in them is executed, and an array is believed to be as large
+as it says only if the file is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import sys
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._container import written_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STANDARD = "-"
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+FORMATS = (*SEPARATORS, "parquet", "npy", "npz")
+# What readers raise for a file that is broken: NumPy, pandas and Python's zip.
+_BROKEN = (
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+# Members of a file that scipy.sparse.save_npz wrote.
+_SPARSE = {"format", "shape", "data"}
+
+
+def format_of(path: str, given: str | None) -> str:
+    """The format that was asked for, or that the suffix says; CSV on standard input and output."""
+    if given is not None:
+        return given
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if path == STANDARD:
+        return "csv"
+    if suffix not in FORMATS:
+        known = ", ".join(f".{known}" for known in FORMATS)
+        raise ValueError(f"{path} must end in one of {known}, or its --format be given.")
+    return suffix
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def read(
+    path: str,
+    given: str | None = None,
+    *,
+    missing: Sequence[str] = (),
+    header: bool | None = None,
+    zeros: str | None = None,
+) -> pd.DataFrame | NDArray:
+    """The table in a file: a DataFrame if its columns have names, else an array.
+
+    Parameters
+    ----------
+    path : str
+        "-" is standard input.
+    given : str or None
+        Its format; None goes by the suffix.
+    missing : sequence of str
+        What stands for a gap, besides the usual; numbers also in files that have no text.
+    header : bool or None
+        Whether the first line of text has the names. None takes it so, unless it is all numbers.
+    zeros : {"observed", "missing"} or None
+        What the cells are that a sparse matrix does not store.
+    """
+    kind = format_of(path, given)
+    name = "standard input" if path == STANDARD else path
+    try:
+        with _opened(path) as file:
+            if kind in SEPARATORS:
+                return _read_text(file, SEPARATORS[kind], missing, header)
+            table = _READERS[kind](file, zeros)
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror or error}.") from error
+    except _BROKEN as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(f"{name} is no table in {kind.upper()}: {reason}.") from error
+    return _with_gaps(table, missing)
+
+
+def _opened(path: str) -> IO[bytes]:
+    return BytesIO(sys.stdin.buffer.read()) if path == STANDARD else open(path, "rb")
+
+
+def _read_text(
+    file: IO[bytes], separator: str, missing: Sequence[str], header: bool | None
+) -> pd.DataFrame | NDArray:
+    import pandas as pd
+
+    content = file.read()
+    if header is None:
+        header = not _numbers_only(content, separator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            frame = pd.read_csv(
+                BytesIO(content),
+                sep=separator,
+                header=0 if header else None,
+                na_values=list(missing),
+                low_memory=False,
+                index_col=False,
+            )
+        except pd.errors.ParserWarning:
+            raise ValueError("it has lines with more cells than there are columns") from None
+    return frame if header else frame.to_numpy()
+
+
+def _numbers_only(content: bytes, separator: str) -> bool:
+    """Whether the first line of text could be data; then one must say what it is."""
+    cells = content.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split(separator)
+    try:
+        numbers = [float(cell.strip().strip('"')) for cell in cells if cell.strip()]
+    except ValueError:
+        return False
+    if not numbers:
+        return False
+    raise ValueError(
+        "its first line has only numbers, so say --header if they are names, and --no-header if "
+        "they are data"
+    )
+
+
+def _read_parquet(file: IO[bytes], zeros: str | None) -> pd.DataFrame:
+    _need_parquet()
+    import pandas as pd
+    from pyarrow.lib import ArrowException
+
+    try:
+        return pd.read_parquet(file)
+    except ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+def _need_parquet() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise ValueError('Parquet needs pyarrow: pip install "seminmf[parquet]"') from None
+
+
+def _read_npy(file: IO[bytes], zeros: str | None) -> NDArray:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return _read_array(file, size)
+
+
+def _read_npz(file: IO[bytes], zeros: str | None) -> NDArray:
+    with zipfile.ZipFile(file) as archive:
+        members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        if members.keys() >= _SPARSE:
+            return _read_sparse(archive, members, zeros)
+        if len(members) != 1:
+            raise ValueError(f"it has {len(members)} arrays, not one: {', '.join(members)}")
+        return _read_member(archive, *members.values())
+
+
+def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], zeros: str | None) -> NDArray:
+    from scipy import sparse
+
+    if zeros is None:
+        raise ValueError(
+            "it is sparse, so say by --zeros whether the cells that it does not store are 0 "
+            '("observed") or unknown ("missing")'
+        )
+    parts = {name: _read_member(archive, member) for name, member in members.items()}
+    kind = parts["format"].item()
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    shape = tuple(int(size) for size in parts["shape"])
+    if len(shape) != 2 or min(shape) < 0:
+        raise ValueError(f"its shape is {shape}")
+    _check_memory(8 * math.prod(shape))
+    if kind == "coo":
+        matrix = sparse.coo_array((parts["data"], (parts["row"], parts["col"])), shape=shape)
+    elif kind in ("csr", "csc"):
+        build = {"csr": sparse.csr_array, "csc": sparse.csc_array}[kind]
+        matrix = build((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+        matrix.check_format(full_check=True)
+        matrix = matrix.tocoo()
+    else:
+        raise ValueError(f"its kind of sparse matrix is {kind!r}, not csr, csc or coo")
+    if zeros == "observed":
+        return matrix.toarray().astype(np.float64)
+    table = np.full(shape, np.nan)
+    table[matrix.row, matrix.col] = matrix.data
+    return table
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray:
+    with archive.open(name) as file:
+        return _read_array(file, archive.getinfo(name).file_size)
+
+
+def _read_array(file: IO[bytes], size: int) -> NDArray:
+    """An array in NumPy's format from a file of this size, which must hold all of it."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"its version of the format is {version}")
+    reader = np.lib.format.read_array_header_1_0
+    reader = np.lib.format.read_array_header_2_0 if version == (2, 0) else reader
+    shape, by_columns, dtype = reader(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are not read")
+    needed = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or needed > size - file.tell():
+        raise ValueError(f"it promises an array of shape {shape}, and is too short for it")
+    _check_memory(needed)
+    values = np.frombuffer(file.read(needed), dtype=dtype)
+    return values.reshape(shape[::-1]).T if by_columns else values.reshape(shape)
+
+
+def _check_memory(n_bytes: int) -> None:
+    """Refuse what no memory here could hold, before it is tried."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return
+    if n_bytes > total:
+        raise ValueError(f"it needs {n_bytes / 1e9:.0f} GB, and there are {total / 1e9:.0f} GB")
+
+
+_READERS = {"parquet": _read_parquet, "npy": _read_npy, "npz": _read_npz}
+
+
+def _with_gaps(table: pd.DataFrame | NDArray, missing: Sequence[str]) -> pd.DataFrame | NDArray:
+    """The table with NaN for what stands for a gap."""
+    marks: list[Any] = [*missing]
+    for mark in missing:
+        try:
+            marks.append(float(mark))
+        except ValueError:
+            continue
+    if not marks:
+        return table
+    if isinstance(table, np.ndarray):
+        gaps = np.isin(table, [mark for mark in marks if not isinstance(mark, str)])
+        return np.where(gaps, np.nan, table) if gaps.any() else table
+    return table.mask(table.isin(marks))
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def check_writable(path: str | None, given: str | None = None) -> None:
+    """Refuse a place of which it is clear before the work that nothing can be written there."""
+    if path is None or path == STANDARD:
+        return
+    format_of(path, given)
+    check_folder(path)
+
+
+def check_folder(path: str) -> None:
+    """Refuse a file whose folder is not there."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if path != STANDARD and not os.path.isdir(folder):
+        raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
+
+
+def write(path: str, table: pd.DataFrame | NDArray, given: str | None = None) -> None:
+    """Write a table to a file, whole or not at all, or to standard output."""
+    kind = format_of(path, given)
+    write_bytes(path, _WRITERS[kind](table) if kind in _WRITERS else _as_text(table, kind))
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Write a file, whole or not at all, or to standard output."""
+    if path == STANDARD:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    with written_whole(path) as file:
+        file.write(content)
+
+
+def _as_text(table: pd.DataFrame | NDArray, kind: str) -> bytes:
+    import pandas as pd
+
+    named = isinstance(table, pd.DataFrame)
+    text = pd.DataFrame(table).to_csv(sep=SEPARATORS[kind], index=False, header=named)
+    return text.encode()
+
+
+def _as_parquet(table: pd.DataFrame | NDArray) -> bytes:
+    _need_parquet()
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame):
+        table = pd.DataFrame(table, columns=[f"column_{i}" for i in range(table.shape[1])])
+    buffer = BytesIO()
+    table.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _as_npy(table: pd.DataFrame | NDArray) -> bytes:
+    buffer = BytesIO()
+    np.save(buffer, _numbers(table), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _as_npz(table: pd.DataFrame | NDArray) -> bytes:
+    buffer = BytesIO()
+    np.savez_compressed(buffer, data=_numbers(table))
+    return buffer.getvalue()
+
+
+def _numbers(table: pd.DataFrame | NDArray) -> NDArray:
+    """The numbers alone: these formats have no place for names."""
+    if isinstance(table, np.ndarray):
+        return table
+    return table.select_dtypes("number").to_numpy()
+
+
+_WRITERS = {"parquet": _as_parquet, "npy": _as_npy, "npz": _as_npz}

@@ -1,0 +1,50 @@
+"""`seminmf info`: what is in a file?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..io import LEARNER
+from . import formats
+from .models import components_table, load_file, summary
+from .output import print_json
+
+
+def info(model: str, out: str | None, as_json: bool) -> None:
+    """Say what a file has; write its components as a table."""
+    found = load_file(model)
+    learner = type(found).__name__ == LEARNER
+    if out is not None:
+        if learner:
+            raise ValueError(f"{model} has a learned prior, which has no components.")
+        formats.check_writable(out)
+        if as_json and out == formats.STANDARD:
+            raise ValueError("--json and the table cannot both go to standard output.")
+        formats.write(out, components_table(found))
+    said = _about_learner(found) if learner else summary(found)
+    if as_json:
+        print_json(said)
+    elif out != formats.STANDARD:
+        for name, value in said.items():
+            print(f"{name.replace('_', ' ')}: {_in_words(value)}")
+
+
+def _about_learner(learner: Any) -> dict[str, Any]:
+    return {
+        "estimator": LEARNER,
+        "n_components": learner.estimator_.n_components,
+        "n_features": learner.n_features_in_,
+        "n_matrices": learner.n_matrices_,
+        "scale": learner.scale_,
+        "likelihood": learner.estimator_.likelihood,
+        "learning_rate": learner.learning_rate,
+    }
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={part}" for name, part in value.items())
+    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
+        parts = list(value)
+        return ", ".join(f"{p:.3f}" if isinstance(p, float) else str(p) for p in parts)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,60 @@
+"""`seminmf learn`: a prior from many tables."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from ..bayesian import BayesianSkellamSNMF
+from ..io import LEARNER
+from ..prior_learning import PriorLearner
+from .models import load_file
+from .options import ModelOptions, TableOptions
+from .output import print_json, say, spoken_warnings
+from .tables import read_table
+
+
+def learn(
+    state: str,
+    data: list[str],
+    n_components: int | None,
+    learning_rate: str | None,
+    table: TableOptions,
+    model: ModelOptions,
+    as_json: bool,
+) -> None:
+    """Go on learning a prior from tables, one after the other; each is in the state when said."""
+    learner = _learner(state, n_components, learning_rate, model)
+    names = getattr(learner, "feature_names_in_", None)
+    learned = []
+    with spoken_warnings() as warnings:
+        for path in data:
+            wanted = None if names is None else [str(name) for name in names]
+            learner.partial_fit(read_table(path, table, wanted).X)
+            learner.save(state)
+            learned.append({"data": path, "n_matrices": learner.n_matrices_})
+            say(f"{path}: learned as number {learner.n_matrices_}")
+    if as_json:
+        print_json({"state": state, "learned": learned, "warnings": warnings})
+
+
+def _learner(
+    state: str, n_components: int | None, learning_rate: str | None, model: ModelOptions
+) -> Any:
+    """The learner in the file, or a new one."""
+    given = model.given()
+    if os.path.exists(state):
+        if given or n_components is not None or learning_rate is not None:
+            raise ValueError(f"{state} is there, and has its settings: give none to go on with it.")
+        learner = load_file(state)
+        if type(learner).__name__ != LEARNER:
+            raise ValueError(f"{state} has a fitted model, not a learned prior.")
+        return learner
+    if n_components is None:
+        raise ValueError(f"{state} is not there; give the number of components by -k to begin it.")
+    estimator = BayesianSkellamSNMF(n_components, **given)
+    rate: float | str = "annealed" if learning_rate is None else learning_rate
+    with suppress(ValueError):  # a name; the learner knows which
+        rate = float(rate)
+    return PriorLearner(estimator, learning_rate=rate)

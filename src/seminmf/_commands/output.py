@@ -1,0 +1,59 @@
+"""What commands say: results on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+
+def say(text: str) -> None:
+    """A line for people."""
+    print(text, file=sys.stderr)
+
+
+def show_progress() -> bool:
+    """Whether somebody is looking."""
+    return sys.stderr.isatty()
+
+
+def print_json(found: dict[str, Any]) -> None:
+    """Findings for machines: numbers that JSON does not know are null."""
+    print(json.dumps(_plain(found), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def spoken_warnings() -> Iterator[list[str]]:
+    """Say warnings in a line each, and list them."""
+    found: list[str] = []
+
+    def say_warning(message: Any, *others: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in found:
+            found.append(text)
+            say(f"seminmf: warning: {text}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.showwarning = say_warning  # type: ignore[assignment]
+        yield found

@@ -1,0 +1,32 @@
+"""`seminmf report`: a page about a model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import formats
+from .models import load_model, read_for
+from .options import TableOptions
+from .output import say, spoken_warnings
+
+
+def report(model: str, data: str | None, out: str, title: str | None, table: TableOptions) -> None:
+    """Write a page about a model, and about what it says of a table."""
+    from ..report import report as page
+
+    formats.check_folder(out)
+    fitted = load_model(model)
+    options: dict[str, Any] = {"title": title, "source": os.path.basename(data or model)}
+    scale = getattr(fitted, "feature_scale_", None)
+    X = None
+    with spoken_warnings():
+        if data is not None:
+            found = read_for(fitted, data, table)
+            X = found.X
+            options["sample_names"] = None if found.ids is None else found.ids.astype(str).tolist()
+            options["labels"] = None if found.labels is None else found.labels.astype(str).tolist()
+        content = page(fitted, X, feature_scale=scale, **options)
+    formats.write_bytes(out, content.encode())
+    if out != formats.STANDARD:
+        say(f"Report: {out}")

@@ -1,0 +1,58 @@
+"""`seminmf select`: how many components?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._pictures import png
+from ..bayesian import BayesianSkellamSNMF
+from ..selection import select_n_components
+from . import formats
+from .options import ModelOptions, TableOptions
+from .output import print_json, show_progress, spoken_warnings
+from .tables import read_table
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Which numbers of components are compared, and how."""
+
+    least: int
+    most: int
+    criterion: str
+    out: str | None
+    plot: str | None
+
+
+def select(
+    data: str, wanted: Candidates, table: TableOptions, model: ModelOptions, as_json: bool
+) -> None:
+    """Compare numbers of components, and say which is best."""
+    if wanted.least > wanted.most:
+        raise ValueError(f"--min is {wanted.least}, above --max, which is {wanted.most}.")
+    formats.check_writable(wanted.out)
+    if wanted.plot is not None:
+        formats.check_folder(wanted.plot)
+    given = model.given()
+    jobs = {"n_jobs": given.pop("n_jobs", None), "random_state": given.pop("random_state", None)}
+    estimator = BayesianSkellamSNMF(**given)
+    found = read_table(data, table)
+    with spoken_warnings() as warnings:
+        result = select_n_components(
+            found.X,
+            range(wanted.least, wanted.most + 1),
+            estimator=estimator,
+            criterion=wanted.criterion,
+            verbose=int(show_progress()),
+            **jobs,
+        )
+    if wanted.out is not None:
+        formats.write(wanted.out, result.table)
+    if wanted.plot is not None:
+        formats.write_bytes(wanted.plot, png(result.plot().figure))
+    if as_json:
+        rows = result.table.to_dict(orient="list")
+        said = {"best": result.best, "clear": result.clear, "verdict": result.verdict}
+        print_json(said | {"table": rows, "warnings": warnings})
+    elif wanted.out != formats.STANDARD:
+        print(result)

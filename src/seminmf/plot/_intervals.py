@@ -1,0 +1,142 @@
+"""How sure the posterior is: intervals of a component, or of the activations of a sample."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _validation as check
+from .._pictures import BLACK, BLUE, GREY, ORANGE
+from ..bayesian import BayesianSkellamSNMF
+from ._frame import axes_for, check_axes
+from ._model import check_flag, check_index, check_model, largest_features
+from ._names import feature_label, feature_names_of, name_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def intervals(
+    model: Any,
+    ax: Axes | None = None,
+    *,
+    component: int = 0,
+    sample: int | None = None,
+    level: float = 0.9,
+    sort: bool = False,
+    feature_names: Any = None,
+    max_features: int = 40,
+) -> Axes:
+    """Draw posterior means with their intervals.
+
+    Parameters
+    ----------
+    model : BayesianSkellamSNMF
+        Fitted.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a new figure.
+    component : int, default=0
+        Component whose entries are drawn.
+    sample : int or None, default=None
+        Sample of the training data whose activations are drawn, in the place of a component.
+    level : float, default=0.9
+        Probability of each interval.
+    sort : bool, default=False
+        Whether the largest values come first. False keeps the order of the model.
+    feature_names : list of str or None, default=None
+        None takes the names that the model was fitted with, or numbers from 0.
+    max_features : int, default=40
+        How many features to draw, those with the largest |means|.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Notes
+    -----
+    Intervals that hold 0 are grey. All are too narrow as statements about true values; see the page
+    on intervals in the documentation.
+
+    Examples
+    --------
+    >>> from seminmf import BayesianSkellamSNMF, plot, sample_skellam_snmf
+    >>> X, _, _ = sample_skellam_snmf(50, 5, 2, random_state=0)
+    >>> model = BayesianSkellamSNMF(2, likelihood="integer", random_state=0).fit(X)
+    >>> plot.intervals(model, component=1).get_title()
+    'component 1: means and 90% intervals'
+    """
+    check_model(model)
+    check_axes(ax)
+    if not isinstance(model, BayesianSkellamSNMF):
+        raise ValueError(
+            "model must be a BayesianSkellamSNMF, point estimates have no intervals; "
+            f"found a {type(model).__name__}."
+        )
+    level = check.check_level(level)
+    check_flag("sort", sort)
+    check.check_count("max_features", max_features)
+    names = feature_names_of(model, feature_names)
+    if sample is None:
+        k = check_index("component", component, len(model.components_))
+        rows = _entries(model, k, level, names, max_features)
+    else:
+        rows = _activations(model, check_index("sample", sample, len(model.activations_)), level)
+    return _draw(ax, rows.sorted() if sort else rows, level)
+
+
+class _Rows(NamedTuple):
+    """Means with the ends of their intervals, and what is written beside them."""
+
+    means: NDArray
+    lower: NDArray
+    upper: NDArray
+    names: list[str]
+    label: str
+    title: str
+    meaning: str
+
+    def sorted(self) -> _Rows:
+        order = np.argsort(-self.means, kind="stable")
+        names = [self.names[i] for i in order]
+        return self._replace(
+            means=self.means[order], lower=self.lower[order], upper=self.upper[order], names=names
+        )
+
+
+def _entries(model: Any, k: int, level: float, names: list[str], most: int) -> _Rows:
+    """The entries of a component, those with the largest means."""
+    means = model.components_[k]
+    shown = largest_features(means[None], most)
+    lower, upper = (end[k, shown] for end in model.interval(level).components)
+    label = feature_label(len(shown), len(means))
+    names = [names[i] for i in shown]
+    meaning = "value of the component"
+    return _Rows(means[shown], lower, upper, names, label, f"component {k}", meaning)
+
+
+def _activations(model: Any, j: int, level: float) -> _Rows:
+    """The activations of a sample."""
+    lower, upper = (end[j] for end in model.interval(level).activations)
+    means = model.activations_[j]
+    names = [str(k) for k in range(len(means))]
+    return _Rows(means, lower, upper, names, "component", f"sample {j}", "activation")
+
+
+def _draw(ax: Axes | None, rows: _Rows, level: float) -> Axes:
+    """Dots and bars: orange above 0, blue below, grey where the sign is not sure."""
+    n_rows = len(rows.means)
+    ax = axes_for(ax, height=1.4 + 0.2 * n_rows)
+    colours = np.where(rows.lower > 0, ORANGE, np.where(rows.upper < 0, BLUE, GREY)).tolist()
+    places = np.arange(n_rows)
+    ax.axvline(0, color=BLACK, linewidth=0.8)
+    ax.hlines(places, rows.lower, rows.upper, colors=colours, linewidth=2)
+    ax.scatter(rows.means, places, c=colours, s=14, zorder=3)
+    ax.set_ylim(n_rows - 0.4, -0.6)
+    name_rows(ax, rows.names)
+    ax.grid(color=GREY, alpha=0.25, linewidth=0.6)
+    ax.set(xlabel=rows.meaning, ylabel=rows.label)
+    title = f"{rows.title}: means and {100 * level:.4g}% intervals"
+    ax.set_title(title, fontsize="medium")
+    return ax

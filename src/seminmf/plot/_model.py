@@ -1,0 +1,69 @@
+"""What pictures take from a model, after the checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _validation as check
+from .._base import BaseSNMF
+from .._shares import shares
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no estimator of this library, or not fitted."""
+    if not isinstance(model, BaseSNMF):
+        raise ValueError(
+            "model must be a SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF; "
+            f"found an object of type {type(model).__name__}."
+        )
+    check_is_fitted(model)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False; found {value!r}.")
+
+
+def check_index(name: str, value: Any, size: int) -> int:
+    """An integer from 0 to below `size`."""
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not integer or not 0 <= value < size:
+        raise ValueError(f"{name} must be an integer from 0 to {size - 1}; found {value!r}.")
+    return int(value)
+
+
+def activations_of(model: Any, X: Any) -> NDArray:
+    """Activations (J, K) of X, or of the training data if X is None."""
+    return model.activations_ if X is None else np.asarray(model.transform(X))
+
+
+def membership_of(model: Any, X: Any) -> NDArray:
+    """What decides on clusters (J, K), of X or of the training data if X is None."""
+    if X is None:
+        return model._training_membership()
+    model._check_transformable()
+    return model._membership(model._check_data(X))
+
+
+def component_order(model: Any, order: str) -> NDArray[np.intp]:
+    """Indices of the components: as they are, or the largest share first."""
+    check.check_choice("order", order, ("share", "index"))
+    if order == "index":
+        return np.arange(len(model.components_))
+    return np.argsort(-shares(model), kind="stable")
+
+
+def component_titles(model: Any, picked: NDArray[np.intp]) -> list[str]:
+    """Index and share of each component picked."""
+    return [f"{k} ({share:.0%})" for k, share in zip(picked, shares(model)[picked], strict=True)]
+
+
+def largest_features(values: NDArray, most: int | None) -> NDArray[np.intp]:
+    """Indices of at most so many columns, those with the largest |values|, in their own order."""
+    sizes = np.abs(values).max(axis=0)
+    return np.sort(np.argsort(-sizes, kind="stable")[:most])

@@ -1,0 +1,118 @@
+"""The data against what the factorization makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _validation as check
+from .._pictures import BLACK, BLUE
+from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, limit_of
+from ._model import check_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_POINTS = 2000
+# Axes reach no further from these quantiles than by half of what is between them.
+_CENTRE = (0.001, 0.999)
+_REACH = 0.5
+# Differences below this share of the largest cell are none.
+_ROUNDING = 1e-9
+
+
+def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
+    """Draw reconstructed against observed cells.
+
+    Parameters
+    ----------
+    model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        Data; gaps (NaN) are left out.
+    ax : matplotlib Axes or None, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Notes
+    -----
+    Reconstructed is ``inverse_transform(transform(X))``. On the diagonal it equals X. Up to 2000
+    cells are points; more of them are counted in hexagons. R² is 1 minus the sum of squared errors
+    over the sum of squared distances from the mean of all observed cells. If a few cells are far
+    from all others, they are not drawn, and their number is.
+
+    Examples
+    --------
+    >>> from seminmf import SkellamSNMF, plot
+    >>> from seminmf.datasets import load_ionosphere
+    >>> X, _ = load_ionosphere(return_X_y=True)
+    >>> model = SkellamSNMF(5, tol=1e-3, random_state=0).fit(X)
+    >>> plot.reconstruction(model, X).get_title()
+    'R² = 0.6..., RMSE = 0.3...'
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    check_model(model)
+    check_axes(ax)
+    approximation = model.inverse_transform(np.asarray(model.transform(X)))
+    data = check.check_array(model, X, fitted=True)
+    observed = ~np.isnan(data)
+    x, fitted = (values[observed].astype(np.float64) for values in (data, approximation))
+    ax = axes_for(ax, width=5.3, height=4.6)
+    ends = _ends(x, fitted)
+    if len(x) <= _MOST_POINTS:
+        ax.plot(x, fitted, ".", color=BLUE, alpha=0.5, markeredgewidth=0)
+    else:
+        _draw_counts(ax, x, fitted, ends)
+    ax.axline((0, 0), slope=1, color=BLACK, linewidth=0.8)
+    ax.set(xlim=ends, ylim=ends, box_aspect=1, xlabel="observed", ylabel="reconstructed")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(6))
+    ax.set_title(_quality(x, fitted) + _outside(x, fitted, ends), fontsize="medium")
+    return ax
+
+
+def _ends(x: NDArray, fitted: NDArray) -> tuple[float, float]:
+    """Ends of both axes, with a margin: cells far out would make a dot of all others."""
+    cells = np.concatenate([x, fitted])
+    low, high = float(cells.min()), float(cells.max())
+    first, last = np.quantile(x, _CENTRE)
+    if first < last:
+        reach = _REACH * (last - first)
+        low, high = max(low, first - reach), min(high, last + reach)
+    size = limit_of(cells)
+    margin = 0.03 * (high - low) if high - low > _ROUNDING * size else size
+    return low - margin, high + margin
+
+
+def _quality(x: NDArray, fitted: NDArray) -> str:
+    unit = limit_of(x)  # squares of huge numbers overflow
+    error = np.sqrt(np.mean((x / unit - fitted / unit) ** 2))
+    spread = np.std(x / unit)
+    share = f"R² = {1 - (error / spread) ** 2:.3f}, " if spread > _ROUNDING else ""
+    return f"{share}RMSE = {unit * error:.3g}"
+
+
+def _outside(x: NDArray, fitted: NDArray, ends: tuple[float, float]) -> str:
+    """How many cells are not drawn."""
+    low, high = ends
+    n_outside = np.sum((np.minimum(x, fitted) < low) | (np.maximum(x, fitted) > high))
+    return f"\n{n_outside} of {len(x)} cells are further out" if n_outside else ""
+
+
+def _draw_counts(ax: Axes, x: NDArray, fitted: NDArray, ends: tuple[float, float]) -> None:
+    """Hexagons, the darker the more cells; one cell alone is not white."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    colours = ListedColormap(colormaps[AMOUNTS](np.linspace(0.2, 1, 256)))
+    extent = (*ends, *ends)
+    counts = ax.hexbin(
+        x, fitted, gridsize=50, bins="log", mincnt=1, cmap=colours, extent=extent, linewidths=0.1
+    )
+    colour_bar(ax, counts, "cells")

@@ -1,0 +1,74 @@
+"""The report of a fitted model: one HTML page that explains it, and needs nothing but a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from .findings import Findings
+from .page import page
+from .subject import Subject
+
+__all__ = ["report"]
+
+
+def report(
+    model: Any,
+    X: Any = None,
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    labels: ArrayLike | None = None,
+    sample_names: ArrayLike | None = None,
+    feature_scale: ArrayLike | None = None,
+) -> str:
+    """Explain a fitted model on one HTML page.
+
+    The page is complete in itself: it loads nothing from elsewhere, and names of features and
+    samples are shown as they are and never executed.
+
+    Parameters
+    ----------
+    model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
+        A fitted model.
+    X : array-like of shape (n_samples, n_features) or None, default=None
+        Data, NaN where not observed: those of the fit, or others with the same features. Without
+        them there are no sections on residuals and gaps.
+    title : str or None, default=None
+        Title of the page. None names the estimator and its number of components.
+    source : str or None, default=None
+        Where the data come from, a file for instance. It is shown below the title.
+    labels : array-like of shape (n_samples,) or None, default=None
+        Known classes of the samples, to compare the clusters with. None and NaN are no class.
+    sample_names : array-like of shape (n_samples,) or None, default=None
+        Names of the samples. None takes the index of X, if X is a DataFrame.
+    feature_scale : array-like of shape (n_features,) or None, default=None
+        What the features were divided by before the fit: the model has seen X / feature_scale.
+        The page shows values in the unit of X.
+
+    Returns
+    -------
+    str
+        The page. Write it in UTF-8.
+
+    Examples
+    --------
+    >>> from seminmf import SkellamSNMF, sample_skellam_snmf
+    >>> from seminmf.report import report
+    >>> X, _, _ = sample_skellam_snmf(50, 4, 2, missing=0.1, random_state=0)
+    >>> model = SkellamSNMF(n_components=2, likelihood="integer", random_state=0).fit(X)
+    >>> html = report(model, X, title="Two components")
+    >>> html.startswith("<!DOCTYPE html>"), "Two components" in html
+    (True, True)
+    """
+    subject = Subject.of(
+        model,
+        X,
+        title=title,
+        source=source,
+        labels=labels,
+        sample_names=sample_names,
+        feature_scale=feature_scale,
+    )
+    return page(Findings.of(subject))

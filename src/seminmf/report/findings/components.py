@@ -1,0 +1,165 @@
+"""The components: how large they are, and what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._shares import shares
+from ..subject import Subject
+
+LEVEL = 0.9
+MOST_COMPONENTS = 60
+_MOST_BARS = 10
+_MOST_COLUMNS = 400
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a component adds to one feature of the mean sample.
+
+    Attributes
+    ----------
+    feature : str
+    value : float
+        In the unit of the data.
+    interval : pair of float or None
+        Where `value` lies with probability `LEVEL`.
+    unit : float
+        Values divided by it can be compared between features.
+    """
+
+    feature: str
+    value: float
+    interval: tuple[float, float] | None
+    unit: float
+
+
+@dataclass(frozen=True)
+class Component:
+    """One component.
+
+    Attributes
+    ----------
+    index : int
+        Its place in `components_`.
+    share : float
+        Its part in the sum of |activation × component|.
+    cluster_size : int
+        Samples of the fit that belong to it.
+    mean_activation : float
+    positive : float
+        Part of its positive entries in the sum of all |entries|; NaN if that is 0.
+    bars : list of Bar
+        Its strongest features, the strongest first.
+    """
+
+    index: int
+    share: float
+    cluster_size: int
+    mean_activation: float
+    positive: float
+    bars: list[Bar]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Components × features: what they add to the mean sample.
+
+    Attributes
+    ----------
+    components : list of int
+    features : list of str
+    values : (n, m) array
+        In the unit of the data.
+    strengths : (n, m) array
+        From −1 to 1: relative to the strongest of the row, in the unit of the model.
+    """
+
+    components: list[int]
+    features: list[str]
+    values: NDArray
+    strengths: NDArray
+
+
+@dataclass(frozen=True)
+class Components:
+    """The components in the order of their shares; the last of very many are not `shown`."""
+
+    order: NDArray
+    shown: list[Component]
+    heat_map: HeatMap
+    n_features: int
+    with_intervals: bool
+    scaled: bool
+
+    @classmethod
+    def of(cls, subject: Subject) -> Components:
+        """Describe the components."""
+        share = shares(subject.model)
+        order = np.argsort(-share, kind="stable")
+        means = np.asarray(subject.model.activations_, dtype=np.float64).mean(axis=0)
+        sizes = np.bincount(subject.fitted_clusters(), minlength=len(share))
+        positive = _positive_shares(subject.components)
+        bars = _strongest_bars(subject, means)
+        shown = [
+            Component(int(k), share[k], int(sizes[k]), means[k], positive[k], bars[k])
+            for k in order[:MOST_COMPONENTS]
+        ]
+        return cls(
+            order=order,
+            shown=shown,
+            heat_map=_heat_map(subject, means, [component.index for component in shown]),
+            n_features=len(subject.feature_names),
+            with_intervals=subject.bayesian,
+            scaled=subject.scale is not None,
+        )
+
+
+def _positive_shares(components: NDArray) -> NDArray:
+    totals = np.abs(components).sum(axis=1)
+    positive = np.maximum(components, 0).sum(axis=1)
+    return np.divide(positive, totals, out=np.full(len(totals), np.nan), where=totals > 0)
+
+
+def _strongest_bars(subject: Subject, means: NDArray) -> list[list[Bar]]:
+    """For each component its strongest features."""
+    units = subject.units
+    factors = means[:, None] * units
+    values = subject.components * factors
+    ends = None
+    if subject.bayesian:
+        interval = subject.model.interval(LEVEL, n_draws=subject.n_draws(1000)).components
+        ends = interval.lower * factors, interval.upper * factors
+    bars = []
+    for k, component in enumerate(subject.components):
+        strongest = np.argsort(-np.abs(component), kind="stable")[:_MOST_BARS]
+        bars.append(
+            [
+                Bar(
+                    subject.feature_names[i],
+                    float(values[k, i]),
+                    None if ends is None else (float(ends[0][k, i]), float(ends[1][k, i])),
+                    float(units[i]),
+                )
+                for i in strongest
+            ]
+        )
+    return bars
+
+
+def _heat_map(subject: Subject, means: NDArray, components: list[int]) -> HeatMap:
+    chosen = subject.components[components]
+    largest = np.abs(chosen).max(axis=1, keepdims=True)
+    strengths = chosen / np.where(largest > 0, largest, 1.0)
+    # Of very many features those that stand out somewhere, in the order that they have.
+    columns = np.sort(np.argsort(-np.abs(strengths).max(axis=0), kind="stable")[:_MOST_COLUMNS])
+    values = chosen * means[components][:, None] * subject.units
+    return HeatMap(
+        components=components,
+        features=[subject.feature_names[i] for i in columns],
+        values=values[:, columns],
+        strengths=strengths[:, columns],
+    )

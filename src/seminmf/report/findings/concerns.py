@@ -1,0 +1,246 @@
+"""What a careful colleague would point out: a rule for each, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._shares import shares
+from ..subject import Subject
+from .residuals import root_mean_square
+
+UNUSED = 0.01
+ALIKE = 0.95
+STABLE = 0.9
+# One feature holds more than this of all squares, and more than this many times its part.
+DOMINANT, DOMINANT_TIMES = 0.5, 3
+# How often the residuals' variance may be what the model says, for integers and for real numbers:
+# their noise level is found by divergences, which weigh cells far out less than squares do.
+OVERDISPERSED, NOISY = 2.0, 5.0
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Concern:
+    """What is the matter, and what to do."""
+
+    title: str
+    text: str
+
+
+def concerns(subject: Subject) -> list[Concern]:
+    """All that is worth a look, the gravest first."""
+    found = (rule(subject) for rule in _RULES)
+    return [concern for concern in found if concern is not None]
+
+
+# --- the fit ------------------------------------------------------------------------------------
+
+
+def _not_converged(subject: Subject) -> Concern | None:
+    model = subject.model
+    if model.converged_:
+        return None
+    if model.stop_reason_ == "interrupted":
+        return Concern(
+            "The fit was interrupted",
+            f"It was stopped after {model.n_iter_} iterations, and what is shown is the state of "
+            "that moment. Fit again, and let it run to its end.",
+        )
+    return Concern(
+        "The fit has not converged",
+        f"It ended after max_iter = {model.max_iter} iterations while it still got better. Raise "
+        "max_iter, or tol if an approximate fit will do.",
+    )
+
+
+def _unstable(subject: Subject) -> Concern | None:
+    stability = float(subject.model.stability_)
+    if not stability < STABLE:  # NaN is a single start
+        return None
+    return Concern(
+        "Other starts led elsewhere",
+        f"The components of the {subject.model.n_init} starts have a mean cosine of "
+        f"{stability:.2f} to those of the best one. Do not read much into single components; try "
+        "fewer of them, or more starts (n_init).",
+    )
+
+
+def _more_parameters_than_cells(subject: Subject) -> Concern | None:
+    n_components, n_features = subject.components.shape
+    n_parameters = n_components * (len(subject.activations) + n_features)
+    n_cells = _n_observed(subject)
+    if n_parameters < n_cells:
+        return None
+    return Concern(
+        "More numbers are fitted than observed",
+        f"Components and activations are {n_parameters:,} numbers, and {n_cells:,} cells are "
+        "observed: the fit follows the noise, and its noise level means nothing. Fit fewer "
+        "components.",
+    )
+
+
+def _noise(subject: Subject) -> Concern | None:
+    ratio = _noise_ratio(subject)
+    integer = getattr(subject.model, "likelihood", None) == "integer"
+    if ratio is None or (ratio <= OVERDISPERSED if integer else 1 / NOISY <= ratio <= NOISY):
+        return None
+    width = f" Intervals are too {'narrow' if ratio > 1 else 'wide'}." if subject.bayesian else ""
+    found = f"The squares of the residuals are {ratio:.2g} times what the"
+    if integer:
+        return Concern(
+            "The counts vary more than the model allows",
+            f"{found} integer likelihood expects.{width} Try more components, or "
+            "likelihood='real', which finds the noise level from the data.",
+        )
+    if ratio > 1:
+        advice = "look at the features and samples that are fitted worst, or try more components"
+    else:
+        advice = "the level was set too high, which happens with few features; try a smaller scale"
+    return Concern(
+        "The noise level does not match these data",
+        f"{found} noise level of the fit says.{width} If these are the data of the fit, in the "
+        f"same unit, {advice}.",
+    )
+
+
+def _noise_ratio(subject: Subject) -> float | None:
+    """Variance of the residuals over that of the model, given the degrees of freedom."""
+    n_cells, residuals = _n_observed(subject), subject.residuals
+    n_left = n_cells - subject.components.shape[0] * sum(np.shape(subject.data))
+    if residuals is None or not hasattr(subject.model, "dispersion_") or n_left <= 0:
+        return None
+    totals = np.asarray(subject.model.atoms_, dtype=np.float64).sum(axis=0)
+    mean_rate = np.mean((subject.activations @ totals)[~np.isnan(residuals)])
+    expected = np.sqrt(subject.model.dispersion_) * np.sqrt(mean_rate)
+    if expected == 0:
+        return None
+    return float(root_mean_square(residuals) / expected) ** 2 * n_cells / n_left
+
+
+# --- the components -----------------------------------------------------------------------------
+
+
+def _unused(subject: Subject) -> Concern | None:
+    small = np.flatnonzero(shares(subject.model) < UNUSED).tolist()
+    if not small:
+        return None
+    one = len(small) == 1
+    return Concern(
+        "A component is hardly used" if one else "Some components are hardly used",
+        f"{_listed('Component', small)} {'has' if one else 'have'} less than {UNUSED:.0%} of the "
+        f"whole{'' if one else ' each'}. Fewer components may do; select_n_components tells how "
+        "many.",
+    )
+
+
+def _alike(subject: Subject) -> Concern | None:
+    lengths = root_mean_square(subject.components, axis=1)[:, None]
+    units = subject.components / np.where(lengths > 0, lengths, 1.0)
+    cosines = np.triu(units @ units.T / units.shape[1], k=1)
+    pairs = np.argwhere(cosines > ALIKE)
+    if not len(pairs):
+        return None
+    named = [f"{first} and {second}" for first, second in pairs[:_MOST_NAMES]]
+    more = "" if len(pairs) <= _MOST_NAMES else f", and {len(pairs) - _MOST_NAMES} more pairs"
+    return Concern(
+        "Some components are nearly equal",
+        f"The components {'; '.join(named)}{more} have a cosine above {ALIKE}: they share what one "
+        "could do alone. Try fewer components.",
+    )
+
+
+# --- the data -----------------------------------------------------------------------------------
+
+
+def _never_observed(subject: Subject) -> Concern | None:
+    if subject.values is None:
+        return None
+    empty = np.isnan(subject.values)
+    features, samples = np.flatnonzero(empty.all(axis=0)), np.flatnonzero(empty.all(axis=1))
+    parts = []
+    if features.size:
+        parts.append(_listed("Feature", [subject.feature_names[i] for i in features]))
+    if samples.size:
+        parts.append(_listed("Sample", [subject.sample_names[j] for j in samples]))
+    if not parts:
+        return None
+    return Concern(
+        "Something was never observed",
+        f"{' and '.join(parts)} {'has' if features.size + samples.size == 1 else 'have'} gaps "
+        "only: what is filled in there is the prior, and no finding. Leave them out.",
+    )
+
+
+def _dominated(subject: Subject) -> Concern | None:
+    if subject.values is None:
+        return None
+    squares = (root_mean_square(subject.values, axis=0) / _size(subject.values)) ** 2
+    squares = np.nan_to_num(squares) * np.sum(~np.isnan(subject.values), axis=0)
+    part, fair = squares.max() / (squares.sum() or 1.0), 1 / len(squares)
+    if part <= max(DOMINANT, DOMINANT_TIMES * fair):
+        return None
+    return Concern(
+        "One feature outweighs the others",
+        f"{_named(subject.feature_names[int(np.argmax(squares))])} holds {part:.0%} of the sum of "
+        "squares, so the fit is mostly about it. If features have different units, divide each "
+        "by its standard deviation before the fit.",
+    )
+
+
+def _looks_like_counts(subject: Subject) -> Concern | None:
+    values, scaled = subject.values, subject.scale is not None
+    if values is None or scaled or getattr(subject.model, "likelihood", None) != "real":
+        return None
+    cells = values[~np.isnan(values)]
+    if np.any(cells != np.rint(cells)) or np.abs(cells).max() <= 1:
+        return None
+    return Concern(
+        "The data are integers",
+        "They were fitted as real numbers. If they are counts or differences of counts, "
+        "likelihood='integer' knows their noise, and fits better.",
+    )
+
+
+_RULES: tuple[Callable[[Subject], Concern | None], ...] = (
+    _not_converged,
+    _more_parameters_than_cells,
+    _unstable,
+    _never_observed,
+    _dominated,
+    _unused,
+    _alike,
+    _looks_like_counts,
+    _noise,
+)
+
+
+# --- words and sizes ------------------------------------------------------------------------------
+
+
+def _n_observed(subject: Subject) -> int:
+    """Observed cells of the data; without data, all cells of the fit."""
+    if subject.values is None:
+        return len(subject.activations) * subject.components.shape[1]
+    return int(np.sum(~np.isnan(subject.values)))
+
+
+def _size(values: NDArray) -> float:
+    return float(np.max(np.abs(values), initial=0.0, where=~np.isnan(values))) or 1.0
+
+
+def _named(name: str) -> str:
+    return f"“{name}”"
+
+
+def _listed(kind: str, names: Sequence) -> str:
+    """ "Component 3", or "Components 3, 5 and 7": the first of many."""
+    shown = [_named(name) if isinstance(name, str) else str(name) for name in names[:_MOST_NAMES]]
+    if len(names) == 1:
+        return f"{kind} {shown[0]}"
+    if len(names) > _MOST_NAMES:
+        shown.append(f"{len(names) - _MOST_NAMES} more")
+    return f"{kind}s {', '.join(shown[:-1])} and {shown[-1]}"

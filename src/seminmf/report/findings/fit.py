@@ -1,0 +1,94 @@
+"""What was fitted, to what, and with which settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..subject import Subject
+
+# Settings that have a place of their own, or change nothing in the result.
+_ELSEWHERE = ("n_components", "likelihood", "random_state", "n_jobs", "verbose")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The model and the size of its data.
+
+    Attributes
+    ----------
+    estimator, likelihood, version : str
+    n_components, n_samples, n_features : int
+        Those of the fit.
+    seed : str
+    settings : dict of str
+        Settings by name, where they differ from the default.
+    n_given : int or None
+        Samples of the data that the report got.
+    dispersion : float or None
+        Noise level of real data.
+    scaled : bool
+        Whether the features were divided by a scale.
+    """
+
+    estimator: str
+    likelihood: str
+    version: str
+    n_components: int
+    n_samples: int
+    n_features: int
+    seed: str
+    settings: dict[str, str]
+    n_given: int | None
+    dispersion: float | None
+    scaled: bool
+
+    @classmethod
+    def of(cls, subject: Subject) -> Fit:
+        """Describe the fit."""
+        from ... import __version__
+
+        model = subject.model
+        likelihood = getattr(model, "likelihood", None)
+        return cls(
+            estimator=type(model).__name__,
+            likelihood=_LIKELIHOODS[likelihood],
+            version=__version__,
+            n_components=len(subject.components),
+            n_samples=len(model.activations_),
+            n_features=model.n_features_in_,
+            seed=_in_words(model.random_state),
+            settings=_changed_settings(model),
+            n_given=None if subject.data is None else len(subject.data),
+            dispersion=float(model.dispersion_) if likelihood == "real" else None,
+            scaled=subject.scale is not None,
+        )
+
+
+_LIKELIHOODS = {
+    "real": "real: any numbers",
+    "integer": "integer: counts and differences of counts",
+    None: "none: least squares",
+}
+
+
+def _changed_settings(model: Any) -> dict[str, str]:
+    """Settings that differ from the default, in words."""
+    defaults = type(model)().get_params()
+    return {
+        name: _in_words(value)
+        for name, value in model.get_params().items()
+        if name not in _ELSEWHERE and not np.array_equal(value, defaults[name])
+    }
+
+
+def _in_words(value: Any) -> str:
+    if value is None:
+        return "none"
+    if np.ndim(value) > 0:
+        return f"array of shape {np.shape(value)}"
+    if isinstance(value, (str, bool, int, float, np.number)):
+        return f"{value}"
+    return f"a {type(value).__name__}"

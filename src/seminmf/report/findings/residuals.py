@@ -1,0 +1,146 @@
+"""What the model leaves over: data minus fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..subject import Subject
+
+_MOST_ROWS = 10
+_N_BINS = 41
+# The histogram reaches this far; a few cells far out would leave nothing to see of the others.
+_REACH = 0.995
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """How well one feature or sample is fitted.
+
+    Attributes
+    ----------
+    name : str
+    rmse : float
+        Root mean square of the residuals; of a feature in the unit of the data, of a sample in
+        that of the model.
+    r_squared : float
+        Share of the squares that is explained, NaN if there is nothing to explain.
+    n_observed : int
+    """
+
+    name: str
+    rmse: float
+    r_squared: float
+    n_observed: int
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Cells by residual, in the unit of the model; `n_outside` are beyond the last edges."""
+
+    edges: NDArray
+    counts: NDArray
+    n_outside: int
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Data minus fit.
+
+    Attributes
+    ----------
+    rmse : float
+        In the unit of the data.
+    r_squared : float
+        Against the means of the features; features count as in the fit.
+    n_observed : int
+    features, samples : lists of Misfit
+        The worst, the worst first.
+    histogram : Histogram or None
+        None if all residuals are 0.
+    scaled : bool
+        Whether the unit of the model is not that of the data.
+    """
+
+    rmse: float
+    r_squared: float
+    n_observed: int
+    features: list[Misfit]
+    samples: list[Misfit]
+    histogram: Histogram | None
+    scaled: bool
+
+    @classmethod
+    def of(cls, subject: Subject) -> Residuals | None:
+        """Compare data and fit; None without data."""
+        residuals = subject.residuals
+        if subject.values is None or residuals is None:
+            return None
+        deviations = subject.values - _means(subject.values)
+        return cls(
+            rmse=float(root_mean_square(residuals * subject.units)),
+            r_squared=float(_explained(residuals, deviations)),
+            n_observed=int(np.sum(~np.isnan(residuals))),
+            features=_worst_features(subject, residuals, deviations),
+            samples=_worst_samples(subject, residuals, deviations),
+            histogram=_histogram(residuals),
+            scaled=subject.scale is not None,
+        )
+
+
+def root_mean_square(values: NDArray, axis: int | None = None) -> NDArray:
+    """Of the values that are not NaN; NaN if there are none, and no overflow on the way."""
+    largest = np.max(np.abs(values), initial=0.0, where=~np.isnan(values))
+    unit = largest if largest > 0 else 1.0
+    counts = np.sum(~np.isnan(values), axis=axis)
+    squares = np.asarray(np.nansum((values / unit) ** 2, axis=axis))
+    means = np.divide(squares, counts, out=np.full(squares.shape, np.nan), where=counts > 0)
+    return unit * np.sqrt(means)
+
+
+def _means(values: NDArray) -> NDArray:
+    """Means of the features over their observed cells; 0 where there are none."""
+    return np.nansum(values, axis=0) / np.maximum(np.sum(~np.isnan(values), axis=0), 1)
+
+
+def _explained(residuals: NDArray, deviations: NDArray, axis: int | None = None) -> NDArray:
+    """1 − Σ residual² / Σ deviation²; NaN if nothing deviates."""
+    left, whole = (root_mean_square(values, axis) for values in (residuals, deviations))
+    ratio = np.divide(left, whole, out=np.full(np.shape(left), np.nan), where=whole > 0)
+    return 1 - ratio**2
+
+
+def _worst_features(subject: Subject, residuals: NDArray, deviations: NDArray) -> list[Misfit]:
+    """Those of which the least is explained: their units may differ."""
+    explained = _explained(residuals, deviations, axis=0)
+    errors = root_mean_square(residuals, axis=0) * subject.units
+    counts = np.sum(~np.isnan(residuals), axis=0)
+    order = np.argsort(np.where(np.isnan(explained), np.inf, explained), kind="stable")
+    return [
+        Misfit(subject.feature_names[i], float(errors[i]), float(explained[i]), int(counts[i]))
+        for i in order[:_MOST_ROWS]
+    ]
+
+
+def _worst_samples(subject: Subject, residuals: NDArray, deviations: NDArray) -> list[Misfit]:
+    """Those with the largest residuals."""
+    errors = root_mean_square(residuals, axis=1)
+    order = np.argsort(np.where(np.isnan(errors), np.inf, -errors), kind="stable")[:_MOST_ROWS]
+    explained = _explained(residuals[order], deviations[order], axis=1)
+    counts = np.sum(~np.isnan(residuals[order]), axis=1)
+    return [
+        Misfit(subject.sample_names[j], float(errors[j]), float(part), int(count))
+        for j, part, count in zip(order, explained, counts, strict=True)
+        if count
+    ]
+
+
+def _histogram(residuals: NDArray) -> Histogram | None:
+    cells = residuals[~np.isnan(residuals)]
+    limit = float(np.quantile(np.abs(cells), _REACH))
+    if limit == 0:
+        return None
+    counts, edges = np.histogram(cells, bins=_N_BINS, range=(-limit, limit))
+    return Histogram(edges, counts, n_outside=int(cells.size - counts.sum()))

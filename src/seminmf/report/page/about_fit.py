@@ -1,0 +1,77 @@
+"""Sections on the fit: what to be careful about, what was fitted, how it converged."""
+
+from __future__ import annotations
+
+from ..findings.concerns import Concern
+from ..findings.convergence import Convergence
+from ..findings.fit import Fit
+from .charts import distance_chart
+from .markup import Child, Markup, element
+from .wording import count, number, shortened
+
+_LONGEST_SETTING = 40
+
+
+def concerns_section(concerns: list[Concern]) -> Markup:
+    """What to be careful about."""
+    if not concerns:
+        return element("p", "Nothing. No check of this report found anything amiss.", class_="good")
+    items = [
+        element("li", element("h3", concern.title), element("p", concern.text))
+        for concern in concerns
+    ]
+    return element("ul", items, class_="concerns")
+
+
+def fit_section(fit: Fit) -> Markup:
+    """The model, its settings and its data."""
+    size = f"{count(fit.n_samples, 'sample')} × {count(fit.n_features, 'feature')}"
+    facts: dict[str, Child] = {
+        "Estimator": fit.estimator,
+        "Components": count(fit.n_components),
+        "Fitted to": size,
+        "Likelihood": fit.likelihood,
+        "Noise level (dispersion)": None if fit.dispersion is None else number(fit.dispersion),
+        "Seed": fit.seed,
+        "Data of this report": _given(fit),
+        "Scale": "each feature was divided by its own" if fit.scaled else None,
+        "Other settings": _settings(fit.settings),
+        "Library": f"seminmf {fit.version}",
+    }
+    rows = [
+        element("div", element("dt", name), element("dd", value))
+        for name, value in facts.items()
+        if value is not None
+    ]
+    return element("dl", rows, class_="facts")
+
+
+def _given(fit: Fit) -> str:
+    if fit.n_given is None:
+        return "none, so residuals and gaps are left out; give them as X to see these"
+    return count(fit.n_given, "sample")
+
+
+def _settings(settings: dict[str, str]) -> Child:
+    if not settings:
+        return "the defaults"
+    return [
+        element("code", f"{name} = {shortened(value, _LONGEST_SETTING)}")
+        for name, value in settings.items()
+    ]
+
+
+def convergence_section(convergence: Convergence) -> Markup:
+    """Why and how the fit ended."""
+    text = element("p", convergence.sentence)
+    if not len(convergence.iterations):
+        return text
+    label = f"Distance of the {convergence.objective} to its last value"
+    chart = distance_chart(label, convergence.iterations, convergence.distances, convergence.n_iter)
+    caption = (
+        f"How far the {convergence.objective} was from its last value. The line always drops at "
+        "the end; long flat stretches say that progress was slow."
+    )
+    return element(
+        "div", text, element("figure", chart, element("figcaption", caption)), class_="beside"
+    )

@@ -1,0 +1,485 @@
+"""The commands that work with tables, as their users call them: in processes of their own."""
+
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+from seminmf import BayesianSkellamSNMF, PriorLearner, SkellamSNMF, cli, load, sample_skellam_snmf
+
+CODE = "from seminmf.cli import app; app(prog_name='seminmf')"
+FORMATS = ("csv", "tsv", "parquet", "npy", "npz")
+NAMED = ("csv", "tsv", "parquet")
+
+
+def seminmf(*arguments, folder, input=None, limit=None):
+    """Run the command in a folder; `limit` is the size in bytes that files may have."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+
+    def before():
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return subprocess.run(
+        [sys.executable, "-c", CODE, *map(str, arguments)],
+        capture_output=True,
+        cwd=folder,
+        env=environment,
+        input=input,
+        preexec_fn=before,
+    )
+
+
+def done(*arguments, folder, **options):
+    """What a command that went well wrote to standard output."""
+    result = seminmf(*arguments, folder=folder, **options)
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"\x1b" not in result.stdout + result.stderr  # neither colours nor bars in a pipe
+    assert b"it/s" not in result.stderr
+    return result.stdout.decode()
+
+
+def refused(*arguments, folder, code=2, process=False, **options):
+    """The sentence of a command that did not go well, and left nothing behind."""
+    before = sorted(Path(folder).iterdir())
+    if process or options:
+        result = seminmf(*arguments, folder=folder, **options)
+        found, out, text = result.returncode, result.stdout.decode(), result.stderr.decode()
+    else:
+        with contextlib.chdir(folder):
+            result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+        found, out, text = result.exit_code, result.stdout, result.stderr
+    assert found == code, text
+    assert not out
+    assert text.startswith("seminmf: ") and text.count("\n") == 1, text
+    assert sorted(Path(folder).iterdir()) == before
+    return text
+
+
+@pytest.fixture(scope="module")
+def X():
+    values, _, _ = sample_skellam_snmf(40, 5, 2, missing=0.1, random_state=0)
+    return values
+
+
+@pytest.fixture(scope="module")
+def folder(X, tmp_path_factory):
+    """The same table in all formats: with names where there can be any, and without."""
+    folder = tmp_path_factory.mktemp("tables")
+    frame = pd.DataFrame(X, columns=["a", "b c", 'd"', "e,f", "γ"])
+    frame.insert(0, "name", [f"sample {j}" for j in range(len(frame))])
+    frame["note"] = "text"
+    frame["class"] = np.where(np.nan_to_num(X[:, 0]) > 0, "up", "down")
+    frame.to_csv(folder / "table.csv", index=False)
+    frame.to_csv(folder / "table.tsv", sep="\t", index=False)
+    frame.to_parquet(folder / "table.parquet")
+    np.save(folder / "table.npy", X)
+    np.savez_compressed(folder / "table.npz", anything=X)
+    return folder
+
+
+def table_options(kind):
+    return ("--id", "name", "--drop", "note", "--label", "class") if kind in NAMED else ()
+
+
+def read(path):
+    kind = path.suffix[1:]
+    if kind == "npy":
+        return np.load(path, allow_pickle=False)
+    if kind == "npz":
+        with np.load(path, allow_pickle=False) as file:
+            return file["data"]
+    if kind == "parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, sep="," if kind == "csv" else "\t")
+
+
+@pytest.fixture(scope="module")
+def models(folder):
+    """A model for each format."""
+    for kind in FORMATS:
+        bayes = ["--bayes"] if kind == "csv" else []
+        found = done(
+            *("fit", f"table.{kind}", "-k", 2, "--seed", 0, "-o", f"{kind}.safetensors", "--json"),
+            *table_options(kind),
+            *bayes,
+            folder=folder,
+        )
+        said = json.loads(found)
+        assert said["n_components"] == 2 and said["n_samples"] == 40 and said["n_features"] == 5
+        assert said["converged"] is True and said["warnings"] == []
+        assert said["missing"] == pytest.approx(0.1, abs=0.03)
+        assert sum(said["shares"]) == pytest.approx(1)
+    return {kind: load(folder / f"{kind}.safetensors") for kind in FORMATS}
+
+
+# --- good input ---------------------------------------------------------------------------------
+
+
+def test_all_formats_give_the_same_model(models, X):
+    expected = SkellamSNMF(2, random_state=0).fit(X)
+    for kind in FORMATS[1:]:
+        np.testing.assert_array_equal(models[kind].components_, expected.components_)
+        assert hasattr(models[kind], "feature_names_in_") == (kind in NAMED)
+    assert models["csv"].feature_names_in_.tolist() == ["a", "b c", 'd"', "e,f", "γ"]
+    posterior = BayesianSkellamSNMF(2, random_state=0).fit(X)
+    np.testing.assert_array_equal(models["csv"].atom_shape_, posterior.atom_shape_)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_outputs_are_those_of_the_estimator(kind, models, folder, X):
+    model, data = f"{kind}.safetensors", f"table.{kind}"
+    outputs = {name: f"{name}-{kind}.{kind}" for name in ("transform", "cluster", "impute")}
+    for command, out in outputs.items():
+        done(command, model, data, "-o", out, *table_options(kind), folder=folder)
+    found = {command: read(folder / out) for command, out in outputs.items()}
+    named = pd.DataFrame(X, columns=getattr(models[kind], "feature_names_in_", None))
+    data = named if kind in NAMED else X
+    activations, clusters = models[kind].transform(data), models[kind].predict(data)
+    filled = np.asarray(models[kind].impute(data))
+    if kind not in NAMED:
+        np.testing.assert_array_equal(found["transform"], activations)
+        np.testing.assert_array_equal(found["cluster"][:, 0], clusters)
+        np.testing.assert_array_equal(found["impute"], filled)
+        return
+    table = read(folder / f"table.{kind}")
+    names = table["name"].tolist()
+    assert found["transform"].columns.tolist() == ["name", "component_0", "component_1"]
+    assert all(frame["name"].tolist() == names for frame in found.values())
+    np.testing.assert_allclose(found["transform"].iloc[:, 1:], activations, rtol=1e-12)
+    np.testing.assert_array_equal(found["cluster"]["cluster"], clusters)
+    assert found["cluster"].columns.tolist() == ["name", "cluster", "share", "class"]
+    share = activations.max(axis=1) / activations.sum(axis=1)
+    np.testing.assert_allclose(found["cluster"]["share"], share, atol=0.5)
+    # The whole table comes back, with what is no feature as it was.
+    assert found["impute"].columns.tolist() == table.columns.tolist()
+    assert found["impute"]["note"].tolist() == table["note"].tolist()
+    np.testing.assert_allclose(found["impute"].iloc[:, 1:6], filled, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_select_and_learn_on_all_formats(kind, folder, tmp_path):
+    if kind in ("csv", "npz"):
+        out = tmp_path / "scores.csv"
+        options = ("--min", 1, "--max", 2, "--seed", 0, "--plot", tmp_path / "choice.png")
+        said = done(
+            *("select", f"table.{kind}", "-o", out, "--json", "--likelihood", "integer", *options),
+            *table_options(kind),
+            folder=folder,
+        )
+        assert json.loads(said)["table"]["n_components"] == [1, 2]
+        assert pd.read_csv(out)["n_components"].tolist() == [1, 2]
+        assert (tmp_path / "choice.png").read_bytes().startswith(b"\x89PNG")
+    state = tmp_path / "state.safetensors"
+    options = ("-k", 2, "--likelihood", "integer", "--seed", 0)
+    done("learn", state, f"table.{kind}", *options, *table_options(kind), folder=folder)
+    done("learn", state, f"table.{kind}", *table_options(kind), folder=folder)
+    learner = load(state)
+    assert isinstance(learner, PriorLearner) and learner.n_matrices_ == 2
+
+
+def test_a_learned_prior_serves_a_fit(folder, X, tmp_path):
+    state, model = tmp_path / "state.safetensors", tmp_path / "model.safetensors"
+    options = ("-k", 2, "--likelihood", "integer", "--seed", 0)
+    said = done("learn", state, "table.npy", "table.npy", *options, "--json", folder=folder)
+    assert [one["n_matrices"] for one in json.loads(said)["learned"]] == [1, 2]
+    done("fit", "table.npy", "--prior", state, "--seed", 0, "-o", model, folder=folder)
+    learner = PriorLearner(
+        BayesianSkellamSNMF(2, likelihood="integer", random_state=0), learning_rate="annealed"
+    )
+    expected = learner.partial_fit(X).partial_fit(X).estimator_.fit(X)
+    np.testing.assert_array_equal(load(model).atom_shape_, expected.atom_shape_)
+    assert "learned prior" in refused("transform", state, "table.npy", folder=folder)
+    assert "give none" in refused("learn", state, "table.npy", "-k", 3, folder=folder)
+    assert "n matrices: 2" in done("info", state, folder=folder)
+
+
+def test_pipes(folder, models, X):
+    table = (folder / "table.csv").read_bytes()
+    options = ("--id", "name", "--drop", "note", "--drop", "class")
+    text = done("transform", "csv.safetensors", "-", *options, folder=folder, input=table)
+    done("transform", "csv.safetensors", "table.csv", *options, "-o", "t.csv", folder=folder)
+    assert text.encode() == (folder / "t.csv").read_bytes()
+    array = (folder / "table.npy").read_bytes()
+    arguments = ("impute", "npy.safetensors", "-", "--format", "npy")
+    filled = done(*arguments, folder=folder, input=array)
+    values = np.array([line.split(",") for line in filled.split()], dtype=float)
+    np.testing.assert_allclose(values, models["npy"].impute(X), rtol=1e-12)
+
+
+def test_labels_are_compared_with_clusters(folder, models):
+    arguments = ("cluster", "csv.safetensors", "table.csv", "--label", "class", "-o", "l.csv")
+    said = json.loads(done(*arguments, "--json", folder=folder))
+    table, clusters = pd.read_csv(folder / "table.csv"), pd.read_csv(folder / "l.csv")["cluster"]
+    same = ((table["class"] == "up") == (clusters == 1)).mean()
+    assert said["accuracy"] == pytest.approx(max(same, 1 - same))
+    assert sum(said["sizes"]) == 40
+    assert -1 <= said["adjusted_rand_index"] <= 1
+
+
+def test_intervals_of_gaps(folder, models, X):
+    arguments = ("impute", "csv.safetensors", "table.csv", "-o", "f.csv")
+    ends = ("--lower", "low.csv", "--upper", "high.csv", "--level", 0.8)
+    done(*arguments, *ends, folder=folder)
+    low, filled, high = (
+        pd.read_csv(folder / f"{name}.csv").iloc[:, 1:6].to_numpy() for name in ("low", "f", "high")
+    )
+    gaps = np.isnan(X)
+    assert gaps.any() and (low[gaps] < filled[gaps]).mean() > 0.9
+    assert (filled[gaps] < high[gaps]).mean() > 0.9
+    np.testing.assert_array_equal(low[~gaps], X[~gaps])
+
+
+def test_features_are_found_by_name(folder, models, tmp_path):
+    table = pd.read_csv(folder / "table.csv")
+    shuffled = table[[*reversed(table.columns)]].assign(another=1.0)
+    shuffled.to_csv(folder / "shuffled.csv", index=False)
+    outputs = [
+        done("transform", "csv.safetensors", name, "--id", "name", folder=folder)
+        for name in ("table.csv", "shuffled.csv")
+    ]
+    assert outputs[0] == outputs[1]
+    table.drop(columns="a").to_csv(folder / "less.csv", index=False)
+    assert "'a'" in refused("transform", "csv.safetensors", "less.csv", folder=folder)
+
+
+def test_names_and_numbers_meet(folder, models, X):
+    """A model without names takes the columns as they come, and a table without names as well."""
+    frame = pd.DataFrame(X, columns=list("vwxyz"))
+    frame.insert(0, "who", np.arange(len(X)))
+    frame.to_csv(folder / "other.csv", index=False)
+    arguments = ("impute", "npy.safetensors", "other.csv", "--id", "who", "-o", "o.csv")
+    done(*arguments, folder=folder)
+    found = pd.read_csv(folder / "o.csv")
+    assert found.columns.tolist() == frame.columns.tolist()
+    np.testing.assert_allclose(found.iloc[:, 1:], models["npy"].impute(X), rtol=1e-12)
+    done("impute", "tsv.safetensors", "table.npy", "-o", "o.npy", folder=folder)
+    np.testing.assert_array_equal(np.load(folder / "o.npy"), models["npy"].impute(X))
+    (folder / "wide.csv").write_text("a,b\n1,2\n")
+    text = refused("transform", "npy.safetensors", "wide.csv", folder=folder)
+    assert "2 features" in text and "5" in text
+
+
+def test_what_stands_for_a_gap(folder, X, tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame.fillna(-999).to_csv(tmp_path / "numbers.csv", index=False)
+    frame.astype(object).where(frame.notna(), "?").to_csv(tmp_path / "text.csv", index=False)
+    np.save(tmp_path / "numbers.npy", np.nan_to_num(X, nan=-999))
+    expected = SkellamSNMF(2, random_state=0).fit(X).components_
+    for name, mark in (("numbers.csv", -999), ("text.csv", "?"), ("numbers.npy", -999)):
+        arguments = ("fit", name, "-k", 2, "--seed", 0, "-o", "m", "--missing", mark)
+        done(*arguments, folder=tmp_path)
+        np.testing.assert_array_equal(load(tmp_path / "m").components_, expected)
+    assert "'?'" in refused("fit", "text.csv", "-k", 2, "-o", "n", folder=tmp_path)
+
+
+def test_scaling_is_undone(folder, X, tmp_path):
+    units = np.array([1e-3, 1.0, 50.0, 1e6, 0.2])
+    frame = pd.DataFrame(X * units, columns=list("abcde"))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    arguments = ("fit", "table.csv", "-k", 2, "--seed", 0, "--scale", "-o", "m.safetensors")
+    done(*arguments, folder=tmp_path)
+    model = load(tmp_path / "m.safetensors")
+    scale = np.sqrt(np.nanmean((X * units) ** 2, axis=0))
+    np.testing.assert_allclose(model.feature_scale_, scale)
+    done("impute", "m.safetensors", "table.csv", "-o", "filled.csv", folder=tmp_path)
+    filled = pd.read_csv(tmp_path / "filled.csv")
+    np.testing.assert_allclose(filled, model.impute(frame / scale) * scale, rtol=1e-9)
+    done("info", "m.safetensors", "-o", "components.csv", folder=tmp_path)
+    components = pd.read_csv(tmp_path / "components.csv")
+    np.testing.assert_allclose(components[list("abcde")], model.components_ * scale, rtol=1e-9)
+    assert components["share"].sum() == pytest.approx(1)
+    arguments = ("fit", "table.csv", "-k", 2, "--likelihood", "integer", "--scale", "-o", "n")
+    assert "--scale" in refused(*arguments, folder=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("zeros", ["observed", "missing"])
+def test_sparse_tables(kind, zeros, tmp_path):
+    dense = np.array([[1.0, 0, -2], [0, 3, 0], [4, 0, 5], [0, -1, 2]])
+    matrix = sparse.csr_array(dense).asformat(kind)
+    matrix.data[0] = 0.0  # stored, so it is data
+    dense = matrix.toarray()
+    sparse.save_npz(tmp_path / "table.npz", matrix)
+    arguments = ("fit", "table.npz", "-k", 1, "--seed", 0, "-o", "m")
+    assert "--zeros" in refused(*arguments, folder=tmp_path)
+    done(*arguments, "--zeros", zeros, folder=tmp_path)
+    expected = dense if zeros == "observed" else np.where(dense == 0, np.nan, dense)
+    expected[0, 0] = 0.0
+    model = SkellamSNMF(1, random_state=0).fit(expected)
+    np.testing.assert_array_equal(load(tmp_path / "m").components_, model.components_)
+
+
+def test_options_reach_the_estimator(folder, X, tmp_path):
+    arguments = ("fit", "table.npy", "-k", 3, "-o", "m", "--seed", 4, "--max-iter", 7, "--tol", 0)
+    options = ("--solver", "em", "--acceleration", "none", "--init", "svd", "--n-init", 2)
+    priors = ("--activation-shape", 1.5, "--activation-rate", 0.1, "--atom-shape", 1.2)
+    out = ("--likelihood", "integer", "--any-numbers", "--jobs", 1)
+    result = seminmf(*arguments, *options, *priors, *out, folder=folder)
+    assert result.returncode == 0 and b"warning: No convergence after max_iter=7" in result.stderr
+    parameters = load(folder / "m").get_params()
+    expected = {
+        "n_components": 3,
+        "likelihood": "integer",
+        "solver": "em",
+        "acceleration": None,
+        "init": "svd",
+        "n_init": 2,
+        "max_iter": 7,
+        "tol": 0.0,
+        "activation_shape_prior": 1.5,
+        "activation_rate_prior": 0.1,
+        "atom_shape_prior": 1.2,
+        "check_integer": False,
+        "random_state": 4,
+        "n_jobs": 1,
+    }
+    assert {name: parameters[name] for name in expected} == expected
+    done("fit", "table.npy", "-k", 1, "--euclidean", "--solver", "hals", "-o", "m", folder=folder)
+    assert type(load(folder / "m")).__name__ == "EuclideanSNMF"
+    scale = ("fit", "table.npy", "-k", 1, "--bayes", "--noise-scale", 2.5, "-o", "m")
+    done(*scale, folder=folder)
+    assert load(folder / "m").dispersion_ == 2.5
+
+
+def test_a_checkpoint_goes_when_the_model_is_there(folder, tmp_path):
+    arguments = ("fit", "table.npy", "-k", 2, "--seed", 0, "--tol", 0, "-o", "whole")
+    done(*arguments, folder=folder)
+    stopped = (*arguments[:-1], "stopped", "--checkpoint", "run.ckpt", "--checkpoint-every", 0)
+    # It cannot write its model, but the checkpoint stays; then it goes on.
+    result = seminmf(*stopped[:-5], "/proc/none", *stopped[-4:], folder=folder)
+    assert result.returncode == 1
+    assert (folder / "run.ckpt").exists()
+    assert "max_iter" in refused(*stopped, "--max-iter", 9, folder=folder)
+    done(*stopped, folder=folder)
+    assert not (folder / "run.ckpt").exists()
+    whole, again = load(folder / "whole"), load(folder / "stopped")
+    np.testing.assert_array_equal(whole.objectives_, again.objectives_)
+    np.testing.assert_array_equal(whole.activations_, again.activations_)
+
+
+def test_info_tells_what_is_there(folder, models):
+    said = json.loads(done("info", "csv.safetensors", "--json", folder=folder))
+    assert said["estimator"] == "BayesianSkellamSNMF"
+    assert said["feature_names"] == ["a", "b c", 'd"', "e,f", "γ"]
+    assert said["parameters"]["random_state"] == 0
+    text = done("info", "npy.safetensors", folder=folder)
+    assert "estimator: SkellamSNMF" in text and "n components: 2" in text
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["fit", "transform", "cluster", "impute", "select", "learn"])
+def test_tables_that_are_none(command, folder, models, tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("a,b\n")
+    (tmp_path / "text.csv").write_text("a,b\n1,2\n3,four\n")
+    (tmp_path / "infinite.csv").write_text("a,b\n1,2\n3,inf\n")
+    (tmp_path / "pickle.npy").write_bytes(b"\x80\x04" + bytes(100))
+    (tmp_path / "table.xlsx").write_text("a,b\n1,2\n")
+    (tmp_path / "model").write_bytes((folder / "npy.safetensors").read_bytes())
+    before = {"fit": ["fit"], "select": ["select"], "learn": ["learn", "new"]}
+    after = {"fit": ["-k", 1, "-o", "m"], "select": ["--max", 1], "learn": ["-k", 1]}
+    arguments = before.get(command, [command, "model"])
+    expected = {
+        "empty.csv": "no table in CSV",
+        "header.csv": "no cells",
+        "text.csv": "'four' in the column 'b'",
+        "infinite.csv": "must be finite",
+        "pickle.npy": "no table in NPY",
+        "table.xlsx": "must end in one of",
+        "none.csv": "cannot be read",
+    }
+    for name, words in expected.items():
+        if name == "infinite.csv" and arguments[1:] == ["model"]:
+            continue  # the model has more features
+        options = after.get(command, [])
+        process = name == "text.csv"
+        text = refused(*arguments, name, *options, folder=tmp_path, process=process)
+        assert words in text
+        assert name in text or name == "infinite.csv"
+
+
+@pytest.mark.parametrize("command", ["transform", "cluster", "impute", "info", "report"])
+def test_models_that_are_none(command, folder, tmp_path):
+    (tmp_path / "text").write_text("no model")
+    np.save(tmp_path / "table.npy", np.ones((3, 2)))
+    data = () if command == "info" else ("table.npy",)
+    text = refused(command, "text", *data, folder=tmp_path, process=True)
+    assert "not a seminmf model" in text
+    assert "cannot be read" in refused(command, "nothing", *data, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fit", "table.npy", "-o", "m"), "-k"),
+        (("fit", "table.npy", "-k", 2, "-o", "-"), "standard output"),
+        (("fit", "table.npy", "-k", 2, "-o", "no/folder"), "no folder"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--bayes", "--euclidean"), "Only one"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--bayes", "--solver", "em"), "no --solver"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--tol", -1), "tol"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--id", "name"), "no column 'name'"),
+        (("fit", "table.csv", "-k", 2, "-o", "m", "--drop", "nome"), "no column 'nome'"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--prior", "table.npy"), "not a seminmf model"),
+        (("transform", "npy.safetensors", "table.npy", "-o", "t.xls"), "must end in"),
+        (("transform", "npy.safetensors", "table.npy", "--json"), "standard output"),
+        (("impute", "npy.safetensors", "table.npy", "--lower", "l.csv"), "--bayes"),
+        (("select", "table.npy", "--min", 3, "--max", 2), "above --max"),
+        (("learn", "new", "table.npy"), "-k"),
+        (("info", "npy.safetensors", "-o", "-", "--json"), "standard output"),
+    ],
+)
+def test_wrong_wishes(arguments, words, folder, models):
+    assert words in refused(*arguments, folder=folder)
+
+
+def test_a_first_line_of_numbers_is_a_question(tmp_path):
+    (tmp_path / "years.csv").write_text("2001,2002\n1,2\n3,4\n5,7\n")
+    arguments = ("fit", "years.csv", "-k", 1, "--seed", 0, "-o", "m")
+    assert "--header" in refused(*arguments, folder=tmp_path)
+    done(*arguments, "--header", folder=tmp_path)
+    assert load(tmp_path / "m").feature_names_in_.tolist() == ["2001", "2002"]
+    done(*arguments, "--no-header", folder=tmp_path)
+    assert len(load(tmp_path / "m").activations_) == 4
+
+
+# --- trouble with the disk ----------------------------------------------------------------------
+
+
+def test_a_full_disk_leaves_the_older_file(folder, models, tmp_path):
+    for arguments, out in (
+        (("fit", "table.npy", "-k", 2), tmp_path / "m.safetensors"),
+        (("transform", "npy.safetensors", "table.npy"), tmp_path / "t.csv"),
+        (("report", "npy.safetensors", "table.npy"), tmp_path / "r.html"),
+    ):
+        out.write_text("older")
+        text = refused(*arguments, "-o", out, folder=folder, code=1, limit=500)
+        assert "File too large" in text and out.name in text and ".part" not in text
+        assert out.read_text() == "older"
+    assert {path.name for path in tmp_path.iterdir()} == {"m.safetensors", "t.csv", "r.html"}
+
+
+def test_a_folder_that_cannot_be_written(folder, models):
+    text = refused("fit", "table.npy", "-k", 2, "-o", "/proc/model", folder=folder, code=1)
+    assert "/proc/model" in text
+    text = refused(
+        "impute", "npy.safetensors", "table.npy", "-o", "/proc/t.csv", folder=folder, code=1
+    )
+    assert "/proc/t.csv" in text
+
+
+def test_devices_stay_devices(folder, models):
+    result = seminmf("fit", "table.npy", "-k", 2, "-o", "/dev/null", folder=folder)
+    assert result.returncode == 0
+    assert not Path("/dev/null").is_file()
