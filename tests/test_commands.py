@@ -1,11 +1,15 @@
 """The commands that work with tables, as their users call them: in processes of their own."""
 
 import contextlib
+import fcntl
 import json
 import os
+import pty
 import resource
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import numpy as np
@@ -483,3 +487,36 @@ def test_devices_stay_devices(folder, models):
     result = seminmf("fit", "table.npy", "-k", 2, "-o", "/dev/null", folder=folder)
     assert result.returncode == 0
     assert not Path("/dev/null").is_file()
+
+
+# --- pages and bars -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_reports_of_all_formats(kind, folder, models):
+    options = ("--title", "<b>&", "-o", "page.html", *table_options(kind)[:4])
+    done("report", f"{kind}.safetensors", f"table.{kind}", *options, folder=folder)
+    page = (folder / "page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "&lt;b&gt;&amp;" in page and "<b>&" not in page
+    assert ("e,f" in page) == (kind in NAMED)
+    assert f"table.{kind}" in page
+
+
+def test_a_terminal_gets_a_bar_and_a_pipe_does_not(folder):
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1]), "TERM": "xterm"}
+    arguments = ("fit", "table.npy", "-k", "2", "--tol", "0", "--max-iter", "200", "-o", "m")
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE, *arguments], cwd=folder, env=environment, stderr=end
+    )
+    os.close(end)
+    seen = b""
+    with contextlib.suppress(OSError):  # which is how a terminal ends
+        while chunk := os.read(terminal, 4096):
+            seen += chunk
+    os.close(terminal)
+    assert process.wait() == 0
+    assert b"it/s" in seen and b"objective" in seen
+    result = seminmf(*arguments, folder=folder)
+    assert b"it/s" not in result.stderr

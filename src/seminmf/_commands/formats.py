@@ -6,6 +6,7 @@ as it says only if the file is.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import struct
@@ -275,10 +276,14 @@ def check_writable(path: str | None, given: str | None = None) -> None:
 
 
 def check_folder(path: str) -> None:
-    """Refuse a file whose folder is not there."""
+    """Refuse a file whose folder is not there, or takes no files."""
     folder = os.path.dirname(os.path.realpath(path))
-    if path != STANDARD and not os.path.isdir(folder):
+    if path == STANDARD:
+        return
+    if not os.path.isdir(folder):
         raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def write(path: str, table: pd.DataFrame | NDArray, given: str | None = None) -> None:

@@ -19,7 +19,7 @@ from ._frame import (
     limit_of,
     round_below,
 )
-from ._model import check_model, component_order, component_titles, largest_features
+from ._model import check_model, component_order, component_titles, largest_features, relative
 from ._names import (
     CHARACTER,
     feature_label,
@@ -71,8 +71,8 @@ def components(
     feature_names : list of str or None, default=None
         None takes the names that the model was fitted with, or numbers from 0.
     max_features : int or None, default=None
-        How many features to draw, those with the largest |values|. None is 30 for bars, and
-        1000 for a heat map.
+        How many features to draw: those with the largest |values|, relative to the largest of
+        their component. None is 30 for bars, and 1000 for a heat map.
     scale : {"none", "data", "each"}, default="none"
         "none" draws `components_`. "data" multiplies each component by its mean activation: what it
         adds to the mean sample, in the unit of X. That makes components of `EuclideanSNMF`
@@ -138,7 +138,7 @@ def _scaled(model: Any, scale: str) -> NDArray:
     if scale == "data":
         return values * model.activations_.mean(axis=0)[:, None]
     if scale == "each":
-        return values / np.array([limit_of(row) for row in values])[:, None]
+        return relative(values)
     return values
 
 

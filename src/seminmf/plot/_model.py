@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _validation as check
 from .._base import BaseSNMF
 from .._shares import shares
+from ._frame import limit_of
 
 
 def check_model(model: Any) -> None:
@@ -63,7 +64,16 @@ def component_titles(model: Any, picked: NDArray[np.intp]) -> list[str]:
     return [f"{k} ({share:.0%})" for k, share in zip(picked, shares(model)[picked], strict=True)]
 
 
-def largest_features(values: NDArray, most: int | None) -> NDArray[np.intp]:
-    """Indices of at most so many columns, those with the largest |values|, in their own order."""
-    sizes = np.abs(values).max(axis=0)
+def relative(components: NDArray) -> NDArray:
+    """Each component (a row) in units of its largest |value|."""
+    return components / np.array([limit_of(row) for row in components])[:, None]
+
+
+def largest_features(components: NDArray, most: int) -> NDArray[np.intp]:
+    """Indices of at most so many features, the largest ones, in their own order.
+
+    A feature is as large as it is in one of the components, relative to that component's largest:
+    so each component shows what it is made of.
+    """
+    sizes = np.abs(relative(components)).max(axis=0)
     return np.sort(np.argsort(-sizes, kind="stable")[:most])

@@ -89,7 +89,8 @@ def _noise(subject: Subject) -> Concern | None:
     if ratio is None or (ratio <= OVERDISPERSED if integer else 1 / NOISY <= ratio <= NOISY):
         return None
     width = f" Intervals are too {'narrow' if ratio > 1 else 'wide'}." if subject.bayesian else ""
-    found = f"The squares of the residuals are {ratio:.2g} times what the"
+    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+    found = f"The squares of the residuals are {times} times what the"
     if integer:
         return Concern(
             "The counts vary more than the model allows",
@@ -201,7 +202,7 @@ def _looks_like_counts(subject: Subject) -> Concern | None:
     return Concern(
         "The data are integers",
         "They were fitted as real numbers. If they are counts or differences of counts, "
-        "likelihood='integer' knows their noise, and fits better.",
+        "likelihood='integer' knows their noise, and often fits better.",
     )
 
 
