@@ -18,28 +18,11 @@ def residuals_section(residuals: Residuals | None) -> Markup | None:
     if residuals is None:
         return None
     unit = " in units of the features’ scales" if residuals.scaled else ""
+    features, samples = "Least explained features", "Samples with the largest RMSE"
     return fragment(
         element(
             "div",
-            element(
-                "div",
-                element(
-                    "p",
-                    "The components explain ",
-                    element("strong", percent(residuals.r_squared)),
-                    " of the squares around the means of the features (R²). The root mean square "
-                    "error (RMSE) of ",
-                    f"{count(residuals.n_observed, 'observed cell')} is ",
-                    element("strong", number(residuals.rmse)),
-                    ".",
-                ),
-                element(
-                    "p",
-                    f"A residual is data minus fit{unit}. They should spread evenly around zero; a "
-                    "histogram that leans to one side says that something is left to explain.",
-                    class_="note",
-                ),
-            ),
+            element("div", _summary(residuals, unit)),
             _histogram(residuals, unit),
             class_="beside",
         ),
@@ -47,15 +30,36 @@ def residuals_section(residuals: Residuals | None) -> Markup | None:
             "div",
             element(
                 "div",
-                element("h3", "Least explained features"),
-                _misfits("Least explained features", "Feature", residuals.features, "R²"),
+                element("h3", features),
+                _misfits(features, "Feature", residuals.features, "R²"),
             ),
             element(
                 "div",
-                element("h3", f"Samples with the largest RMSE{unit}"),
-                _misfits("Samples with the largest RMSE", "Sample", residuals.samples, "RMSE"),
+                element("h3", f"{samples}{unit}"),
+                _misfits(samples, "Sample", residuals.samples, "RMSE"),
             ),
             class_="beside",
+        ),
+    )
+
+
+def _summary(residuals: Residuals, unit: str) -> Markup:
+    """How much is explained, and what residuals should look like."""
+    return fragment(
+        element(
+            "p",
+            "The components explain ",
+            element("strong", percent(residuals.r_squared)),
+            " of the squares around the means of the features (R²). The root mean square error "
+            f"(RMSE) of {count(residuals.n_observed, 'observed cell')} is ",
+            element("strong", number(residuals.rmse)),
+            ".",
+        ),
+        element(
+            "p",
+            f"A residual is data minus fit{unit}. They should spread evenly around zero; a "
+            "histogram that leans to one side says that something is left to explain.",
+            class_="note",
         ),
     )
 
