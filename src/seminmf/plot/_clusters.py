@@ -46,7 +46,7 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None, labels: Any = No
     With labels, there is a row for each label and a column for each cluster that has samples. The
     numbers count samples; the colour is their share of the label. Each label is matched with one
     cluster so that as many samples as possible are where they belong (the Hungarian method). The
-    title says how many that are, and the clusters come in the order of their labels.
+    title says how many that are. They are on the diagonal, the largest label first.
 
     Examples
     --------

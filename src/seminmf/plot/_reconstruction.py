@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validation as check
+from .._misfit import deviations_from_means, explained, root_mean_square
 from .._pictures import BLACK, BLUE
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, limit_of
 from ._model import check_model
@@ -43,7 +44,7 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     -----
     Reconstructed is ``inverse_transform(transform(X))``. On the diagonal it equals X. Up to 2000
     cells are points; more of them are counted in hexagons. R² is 1 minus the sum of squared errors
-    over the sum of squared distances from the mean of all observed cells. If a few cells are far
+    over the sum of squared distances from the means of the features. If a few cells are far
     from all others, they are not drawn, and their number is.
 
     Examples
@@ -53,16 +54,16 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     >>> X, _ = load_ionosphere(return_X_y=True)
     >>> model = SkellamSNMF(5, tol=1e-3, random_state=0).fit(X)
     >>> plot.reconstruction(model, X).get_title()
-    'R² = 0.6..., RMSE = 0.3...'
+    'R² = 0.56..., RMSE = 0.34...'
     """
     from matplotlib.ticker import MaxNLocator
 
     check_model(model)
     check_axes(ax)
-    approximation = model.inverse_transform(np.asarray(model.transform(X)))
-    data = check.check_array(model, X, fitted=True)
+    approximation = model.inverse_transform(np.asarray(model.transform(X))).astype(np.float64)
+    data = check.check_array(model, X, fitted=True).astype(np.float64)
     observed = ~np.isnan(data)
-    x, fitted = (values[observed].astype(np.float64) for values in (data, approximation))
+    x, fitted = data[observed], approximation[observed]
     ax = axes_for(ax, width=5.3, height=4.6)
     ends = _ends(x, fitted)
     if len(x) <= _MOST_POINTS:
@@ -73,7 +74,7 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     ax.set(xlim=ends, ylim=ends, box_aspect=1, xlabel="observed", ylabel="reconstructed")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(6))
-    ax.set_title(_quality(x, fitted) + _outside(x, fitted, ends), fontsize="medium")
+    ax.set_title(_quality(data, approximation) + _outside(x, fitted, ends), fontsize="medium")
     return ax
 
 
@@ -90,12 +91,12 @@ def _ends(x: NDArray, fitted: NDArray) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _quality(x: NDArray, fitted: NDArray) -> str:
-    unit = limit_of(x)  # squares of huge numbers overflow
-    error = np.sqrt(np.mean((x / unit - fitted / unit) ** 2))
-    spread = np.std(x / unit)
-    share = f"R² = {1 - (error / spread) ** 2:.3f}, " if spread > _ROUNDING else ""
-    return f"{share}RMSE = {unit * error:.3g}"
+def _quality(data: NDArray, approximation: NDArray) -> str:
+    residuals, deviations = data - approximation, deviations_from_means(data)
+    spread = root_mean_square(deviations)
+    share = f"R² = {explained(residuals, deviations):.3f}, "
+    rounding = _ROUNDING * limit_of(data[~np.isnan(data)])
+    return f"{share if spread > rounding else ''}RMSE = {root_mean_square(residuals):.3g}"
 
 
 def _outside(x: NDArray, fitted: NDArray, ends: tuple[float, float]) -> str:

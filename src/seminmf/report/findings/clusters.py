@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
+from ..._matching import match
 from ..subject import Subject, tidy
 
 _MOST_LABELS = 40
@@ -53,35 +53,18 @@ class Clusters:
         if not known.any():
             raise ValueError("labels must name at least one class; found None or NaN only.")
         clusters = subject.clusters()[known]
-        names, codes = np.unique(
-            [tidy(label) for label in subject.labels[known]], return_inverse=True
-        )
-        table = np.zeros((len(names), len(subject.components)), dtype=int)
-        np.add.at(table, (codes, clusters), 1)
-        rows, columns, n_matched = _best_order(table)
+        names = np.array([tidy(label) for label in subject.labels[known]])
+        table = match(names, clusters, len(subject.components))
         return cls(
-            labels=[str(names[row]) for row in rows[:_MOST_LABELS]],
-            components=columns.tolist(),
-            counts=table[np.ix_(rows[:_MOST_LABELS], columns)],
-            accuracy=n_matched / len(clusters),
-            adjusted_rand=float(adjusted_rand_score(codes, clusters)),
+            labels=[str(name) for name in table.classes[:_MOST_LABELS]],
+            components=table.clusters.tolist(),
+            counts=table.counts[:_MOST_LABELS],
+            accuracy=table.accuracy,
+            adjusted_rand=float(adjusted_rand_score(names, clusters)),
             n_samples=len(clusters),
             n_without=int(np.sum(~known)),
-            n_labels=len(names),
+            n_labels=len(table.classes),
         )
-
-
-def _best_order(table: NDArray) -> tuple[NDArray, NDArray, int]:
-    """Rows and columns so that the best matching is the diagonal, and the sum along it."""
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    largest_first = np.argsort(-table[rows].sum(axis=1), kind="stable")
-    rows, columns = rows[largest_first], columns[largest_first]
-    n_matched = int(table[rows, columns].sum())
-    return _with_the_rest(rows, len(table)), _with_the_rest(columns, table.shape[1]), n_matched
-
-
-def _with_the_rest(chosen: NDArray, size: int) -> NDArray:
-    return np.concatenate([chosen, np.setdiff1d(np.arange(size), chosen)])
 
 
 def _is_missing(label: Any) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._misfit import root_mean_square
 from ..._shares import shares
 from ..subject import Subject
-from .residuals import root_mean_square
 
 UNUSED = 0.01
 ALIKE = 0.95

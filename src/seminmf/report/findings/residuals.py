@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._misfit import deviations_from_means, explained, root_mean_square
 from ..subject import Subject
 
 _MOST_ROWS = 10
@@ -78,10 +79,10 @@ class Residuals:
         residuals = subject.residuals
         if subject.values is None or residuals is None:
             return None
-        deviations = subject.values - _means(subject.values)
+        deviations = deviations_from_means(subject.values)
         return cls(
             rmse=float(root_mean_square(residuals * subject.units)),
-            r_squared=float(_explained(residuals, deviations)),
+            r_squared=float(explained(residuals, deviations)),
             n_observed=int(np.sum(~np.isnan(residuals))),
             features=_worst_features(subject, residuals, deviations),
             samples=_worst_samples(subject, residuals, deviations),
@@ -90,36 +91,14 @@ class Residuals:
         )
 
 
-def root_mean_square(values: NDArray, axis: int | None = None) -> NDArray:
-    """Of the values that are not NaN; NaN if there are none, and no overflow on the way."""
-    largest = np.max(np.abs(values), initial=0.0, where=~np.isnan(values))
-    unit = largest if largest > 0 else 1.0
-    counts = np.sum(~np.isnan(values), axis=axis)
-    squares = np.asarray(np.nansum((values / unit) ** 2, axis=axis))
-    means = np.divide(squares, counts, out=np.full(squares.shape, np.nan), where=counts > 0)
-    return unit * np.sqrt(means)
-
-
-def _means(values: NDArray) -> NDArray:
-    """Means of the features over their observed cells; 0 where there are none."""
-    return np.nansum(values, axis=0) / np.maximum(np.sum(~np.isnan(values), axis=0), 1)
-
-
-def _explained(residuals: NDArray, deviations: NDArray, axis: int | None = None) -> NDArray:
-    """1 − Σ residual² / Σ deviation²; NaN if nothing deviates."""
-    left, whole = (root_mean_square(values, axis) for values in (residuals, deviations))
-    ratio = np.divide(left, whole, out=np.full(np.shape(left), np.nan), where=whole > 0)
-    return 1 - ratio**2
-
-
 def _worst_features(subject: Subject, residuals: NDArray, deviations: NDArray) -> list[Misfit]:
     """Those of which the least is explained: their units may differ."""
-    explained = _explained(residuals, deviations, axis=0)
+    shares = explained(residuals, deviations, axis=0)
     errors = root_mean_square(residuals, axis=0) * subject.units
     counts = np.sum(~np.isnan(residuals), axis=0)
-    order = np.argsort(np.where(np.isnan(explained), np.inf, explained), kind="stable")
+    order = np.argsort(np.where(np.isnan(shares), np.inf, shares), kind="stable")
     return [
-        Misfit(subject.feature_names[i], float(errors[i]), float(explained[i]), int(counts[i]))
+        Misfit(subject.feature_names[i], float(errors[i]), float(shares[i]), int(counts[i]))
         for i in order[:_MOST_ROWS]
     ]
 
@@ -128,11 +107,11 @@ def _worst_samples(subject: Subject, residuals: NDArray, deviations: NDArray) ->
     """Those with the largest residuals."""
     errors = root_mean_square(residuals, axis=1)
     order = np.argsort(np.where(np.isnan(errors), np.inf, -errors), kind="stable")[:_MOST_ROWS]
-    explained = _explained(residuals[order], deviations[order], axis=1)
+    shares = explained(residuals[order], deviations[order], axis=1)
     counts = np.sum(~np.isnan(residuals[order]), axis=1)
     return [
         Misfit(subject.sample_names[j], float(errors[j]), float(part), int(count))
-        for j, part, count in zip(order, explained, counts, strict=True)
+        for j, part, count in zip(order, shares, counts, strict=True)
         if count
     ]
 
