@@ -264,7 +264,10 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             A DataFrame if X is one.
         """
         check_is_fitted(self)
-        activations = np.asarray(self.transform(X))
+        return self._fill(X, np.asarray(self.transform(X)))
+
+    def _fill(self, X: Any, activations: NDArray) -> Any:
+        """X with its gaps filled, given the activations of its samples."""
         filled = np.array(check.check_array(self, X, fitted=True))
         components = self.components_
         for start, stop in row_ranges(DenseSource(filled)):

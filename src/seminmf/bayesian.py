@@ -402,8 +402,11 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.stop_reason_ = result.reason
 
     def _solve(self, data: Data) -> NDArray:
-        shape = self._solve_shape(data)
-        return (shape * self.dispersion_ / (1 + self._prior.activation_rate)).astype(data.X.dtype)
+        return self._mean_activations(self._solve_shape(data), data.X.dtype)
+
+    def _mean_activations(self, shape: NDArray, dtype: np.dtype) -> NDArray:
+        """Posterior means of activations whose posterior shapes are given."""
+        return (shape * self.dispersion_ / (1 + self._prior.activation_rate)).astype(dtype)
 
     def _membership(self, data: Data) -> NDArray:
         return exp_digamma(self._solve_shape(data)) / (1 + self._prior.activation_rate)
@@ -542,25 +545,26 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             With `return_interval`: ends of the intervals in which a new observation falls, noise
             included. They equal X where it is observed.
         """
-        filled = super().impute(X)
         if not return_interval:
-            return filled
+            return super().impute(X)
+        self._check_transformable()
         tails = _tails(level)
         check.check_count("n_draws", n_draws)
         data = self._check_data(X)
+        shape = self._solve_shape(data)
+        filled = self._fill(X, self._mean_activations(shape, data.X.dtype))
         random = check_random_state(random_state)
         ends = [np.array(data.X, dtype=np.float64) for _ in tails]
         gaps = np.nonzero(np.isnan(data.X))
-        quantiles = np.quantile(self._draw_cells(data, gaps, n_draws, random), tails, axis=0)
+        quantiles = np.quantile(self._draw_cells(shape, gaps, n_draws, random), tails, axis=0)
         for end, values in zip(ends, quantiles, strict=True):
             end[gaps] = values
         return filled, *(like(X, end) for end in ends)
 
     def _draw_cells(
-        self, data: Data, cells: tuple[NDArray, ...], n_draws: int, random: RandomState
+        self, shape: NDArray, cells: tuple[NDArray, ...], n_draws: int, random: RandomState
     ) -> NDArray:
-        """Draws (n_draws, n_cells) of new observations in the cells given."""
-        shape = self._solve_shape(data)
+        """Draws (n_draws, n_cells) of new observations in the cells given, by posterior shapes."""
         scale = self.dispersion_ / (1 + self._prior.activation_rate)
         rows_, columns = cells
         draws = np.empty((n_draws, len(rows_)))
