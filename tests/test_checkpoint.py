@@ -1,5 +1,6 @@
 """Checkpoints: a fit that was stopped ends as if it had not been."""
 
+import json
 import os
 import random
 import signal
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save as serialise
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, sample_skellam_snmf
 from seminmf import _checkpoint as checkpoint
@@ -227,6 +230,32 @@ def test_a_model_is_no_checkpoint(tmp_path):
         model.fit(data(), checkpoint=tmp_path / "model")
 
 
+def test_strange_content_is_refused(kept):
+    with safe_open(kept, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in set(file.keys())}
+        header = json.loads(file.metadata()["seminmf"])["header"]
+    changes = [
+        lambda h, a: h.update(fit=[]),
+        lambda h, a: h.update(runs=[{}]),
+        lambda h, a: h.update(runs=3),
+        lambda h, a: h["runs"][0].update(kinds={}),
+        lambda h, a: h["runs"][0].update(reason="tired"),
+        lambda h, a: h["runs"][0].update(kinds=None),
+        lambda h, a: h.update(random={}),
+        lambda h, a: a.pop("random"),
+        lambda h, a: a.pop("0/objectives"),
+        lambda h, a: a.update({"0/state.atoms": np.ones((2, 3, 7))}),
+        lambda h, a: a.update({"0/state.atoms": np.ones(3)}),
+    ]
+    for change in changes:
+        changed, others = json.loads(json.dumps(header)), dict(arrays)
+        change(changed, others)
+        metadata = container.envelope(checkpoint.FORMAT, changed, others)
+        kept.write_bytes(serialise(others, metadata=metadata))
+        with pytest.raises(ValueError, match="no checkpoint of this fit"):
+            SkellamSNMF(3, random_state=0, max_iter=30).fit(data(), checkpoint=kept)
+
+
 @pytest.mark.parametrize("every", [-1, "often", np.nan, np.inf, None, True])
 def test_strange_times_are_refused(every, tmp_path):
     with pytest.raises(ValueError, match="checkpoint_every must be a number of seconds"):
@@ -246,6 +275,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, sample_skellam_snmf
+from seminmf._checkpoint import Journal
 
 kind, path, out = sys.argv[1:]
 X, _, _ = sample_skellam_snmf(400, 12, 4, missing=0.2, random_state=0)
@@ -254,9 +284,21 @@ model = {
     "bayes": BayesianSkellamSNMF(4, random_state=0, tol=0, max_iter=300),
     "hals": EuclideanSNMF(4, random_state=0, n_init=3, tol=0, max_iter=1500),
 }[kind]
+steps = 0
+keep = Journal.keep
+
+
+def counted(self, run):
+    global steps
+    steps += 1
+    keep(self, run)
+
+
+Journal.keep = counted
 print("ready", flush=True)
-model.fit(X, checkpoint=path or None, checkpoint_every=0.01)
+model.fit(X, checkpoint=path, checkpoint_every=0.01)
 model.save(out)
+print(steps)
 """
 
 
@@ -271,14 +313,22 @@ def start(kind, path, out):
     return process
 
 
+def finished(process):
+    """Number of steps of a process that ends as it should."""
+    text, _ = process.communicate()
+    assert process.returncode == 0
+    return int(text)
+
+
 def kill_at_random(kind, folder, n_kills, seed):
     """Number of kills that hit; the result must be that of a run without any."""
     path, out, expected = (folder / f"{kind}.{end}" for end in ("checkpoint", "out", "expected"))
     begin = time.monotonic()
-    assert start(kind, "", expected).wait() == 0
+    n_steps = finished(start(kind, path, expected))
+    path.unlink()
     duration = time.monotonic() - begin
     chance, hits = random.Random(seed), 0
-    while hits < n_kills:
+    while hits < n_kills or not path.exists():
         process = start(kind, path, out)
         time.sleep(chance.uniform(0, duration / 2))
         process.send_signal(signal.SIGKILL)
@@ -288,7 +338,7 @@ def kill_at_random(kind, folder, n_kills, seed):
         # It was through before: a result, from which the next round starts anew.
         assert_same(load(expected), load(out))
         path.unlink()
-    assert start(kind, path, out).wait() == 0
+    assert 0 < finished(start(kind, path, out)) < n_steps
     assert_same(load(expected), load(out))
     # A kill may hit the writing of the model; what is left of a checkpoint is cleared away.
     left = {file.name for file in folder.iterdir()} - {path.name, out.name, expected.name}

@@ -1,15 +1,18 @@
 """The commands that work with tables, as their users call them: in processes of their own."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import pty
 import resource
+import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from seminmf import BayesianSkellamSNMF, PriorLearner, SkellamSNMF, cli, load, sample_skellam_snmf
+from seminmf import _checkpoint as checkpoint
 
 CODE = "from seminmf.cli import app; app(prog_name='seminmf')"
 FORMATS = ("csv", "tsv", "parquet", "npy", "npz")
@@ -153,6 +157,7 @@ def test_outputs_are_those_of_the_estimator(kind, models, folder, X):
     if kind not in NAMED:
         np.testing.assert_array_equal(found["transform"], activations)
         np.testing.assert_array_equal(found["cluster"][:, 0], clusters)
+        assert found["cluster"].shape == (40, 2)
         np.testing.assert_array_equal(found["impute"], filled)
         return
     table = read(folder / f"table.{kind}")
@@ -162,8 +167,8 @@ def test_outputs_are_those_of_the_estimator(kind, models, folder, X):
     np.testing.assert_allclose(found["transform"].iloc[:, 1:], activations, rtol=1e-12)
     np.testing.assert_array_equal(found["cluster"]["cluster"], clusters)
     assert found["cluster"].columns.tolist() == ["name", "cluster", "share", "class"]
-    share = activations.max(axis=1) / activations.sum(axis=1)
-    np.testing.assert_allclose(found["cluster"]["share"], share, atol=0.5)
+    share = activations[np.arange(40), clusters] / activations.sum(axis=1)
+    np.testing.assert_allclose(found["cluster"]["share"], share, rtol=1e-12)
     # The whole table comes back, with what is no feature as it was.
     assert found["impute"].columns.tolist() == table.columns.tolist()
     assert found["impute"]["note"].tolist() == table["note"].tolist()
@@ -201,7 +206,7 @@ def test_a_learned_prior_serves_a_fit(folder, X, tmp_path):
         BayesianSkellamSNMF(2, likelihood="integer", random_state=0), learning_rate="annealed"
     )
     expected = learner.partial_fit(X).partial_fit(X).estimator_.fit(X)
-    np.testing.assert_array_equal(load(model).atom_shape_, expected.atom_shape_)
+    np.testing.assert_allclose(load(model).atom_shape_, expected.atom_shape_, rtol=1e-6)
     assert "learned prior" in refused("transform", state, "table.npy", folder=folder)
     assert "give none" in refused("learn", state, "table.npy", "-k", 3, folder=folder)
     assert "n matrices: 2" in done("info", state, folder=folder)
@@ -292,7 +297,8 @@ def test_scaling_is_undone(folder, X, tmp_path):
     frame.to_csv(tmp_path / "table.csv", index=False)
     arguments = ("fit", "table.csv", "-k", 2, "--seed", 0, "--scale", "-o", "m.safetensors")
     done(*arguments, folder=tmp_path)
-    model = load(tmp_path / "m.safetensors")
+    with pytest.warns(UserWarning, match="X / feature_scale_"):
+        model = load(tmp_path / "m.safetensors")
     scale = np.sqrt(np.nanmean((X * units) ** 2, axis=0))
     np.testing.assert_allclose(model.feature_scale_, scale)
     done("impute", "m.safetensors", "table.csv", "-o", "filled.csv", folder=tmp_path)
@@ -329,7 +335,7 @@ def test_options_reach_the_estimator(folder, X, tmp_path):
     priors = ("--activation-shape", 1.5, "--activation-rate", 0.1, "--atom-shape", 1.2)
     out = ("--likelihood", "integer", "--any-numbers", "--jobs", 1)
     result = seminmf(*arguments, *options, *priors, *out, folder=folder)
-    assert result.returncode == 0 and b"warning: No convergence after max_iter=7" in result.stderr
+    assert result.returncode == 0 and b"warning: No convergence after --max-iter 7" in result.stderr
     parameters = load(folder / "m").get_params()
     expected = {
         "n_components": 3,
@@ -355,20 +361,226 @@ def test_options_reach_the_estimator(folder, X, tmp_path):
     assert load(folder / "m").dispersion_ == 2.5
 
 
-def test_a_checkpoint_goes_when_the_model_is_there(folder, tmp_path):
+def test_one_feature_that_decides_all_is_said(folder, X, tmp_path):
+    frame = pd.DataFrame(X * [1, 1, 100, 1, 1], columns=list("abcde"))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    arguments = ("fit", "table.csv", "-k", 2, "--seed", 0, "-o", "m")
+    result = seminmf(*arguments, folder=tmp_path)
+    assert b"'c' has 100% of all squares" in result.stderr and b"--scale" in result.stderr
+    assert b"squares" not in seminmf(*arguments, "--scale", folder=tmp_path).stderr
+    choice = ("select", "table.csv", "--max", 2, "--seed", 0, "--json")
+    plain, scaled = (json.loads(done(*choice, *s, folder=tmp_path)) for s in ([], ["--scale"]))
+    assert plain["warnings"] and not scaled["warnings"]
+    assert plain["table"]["score"] != scaled["table"]["score"]
+
+
+def test_columns_without_names_are_found_by_number(folder, X, tmp_path):
+    np.save(tmp_path / "table.npy", X)
+    done("fit", "table.npy", "-k", 2, "--drop", 2, "--seed", 0, "-o", "m", folder=tmp_path)
+    expected = SkellamSNMF(2, random_state=0).fit(np.delete(X, 2, axis=1))
+    assert load(tmp_path / "m").feature_names_in_.tolist() == ["0", "1", "3", "4"]
+    done("impute", "m", "table.npy", "-o", "filled.npy", folder=tmp_path)
+    filled = np.load(tmp_path / "filled.npy")
+    np.testing.assert_array_equal(filled[:, 2], X[:, 2])
+    np.testing.assert_array_equal(
+        np.delete(filled, 2, axis=1), expected.impute(np.delete(X, 2, axis=1))
+    )
+
+
+def test_tables_with_other_separators_are_told(tmp_path):
+    (tmp_path / "table.csv").write_text("a;b\n1,5;2\n")
+    (tmp_path / "latin.csv").write_bytes("ö,b\n1,2\n".encode("latin-1"))
+    assert "';' and no ','" in refused("fit", "table.csv", "-k", 1, "-o", "m", folder=tmp_path)
+    assert "not in UTF-8" in refused("fit", "latin.csv", "-k", 1, "-o", "m", folder=tmp_path)
+
+
+def test_nothing_is_learned_if_a_later_table_is_none(folder, tmp_path):
+    (tmp_path / "text.csv").write_text("a,b\nx,y\n")
+    np.save(tmp_path / "good.npy", np.ones((5, 2)))
+    arguments = ("learn", "state", "good.npy", "text.csv", "-k", 1)
+    assert "'x'" in refused(*arguments, folder=tmp_path)
+
+
+def test_ctrl_c_ends_with_130(tmp_path):
+    np.save(tmp_path / "large.npy", np.random.RandomState(0).normal(size=(3000, 40)))
+    arguments = ["fit", "large.npy", "-k", "8", "--tol", "0", "--max-iter", "100000", "-o", "m"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE, *arguments, "--checkpoint", "c", "--checkpoint-every", "0"],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        # A shell's background jobs ignore Ctrl-C, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    checkpoint = tmp_path / "c"
+    while not (checkpoint.exists() and checkpoint.stat().st_size > 200_000):
+        assert process.poll() is None
+        time.sleep(0.05)
+    for _ in range(10):  # as people do; compilers may swallow one
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+            break
+    text = process.stderr.read()
+    assert process.wait(5) == 130, text
+    assert b"The same command goes on from here." in text and b"Traceback" not in text
+    assert {path.name for path in tmp_path.iterdir()} == {"large.npy", "c"}
+
+
+def test_ctrl_c_without_a_checkpoint_keeps_what_there_is(folder, tmp_path, monkeypatch):
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr("seminmf._inference.loop.has_converged", interrupted)
+    out = tmp_path / "m"
+    arguments = ["fit", str(folder / "table.npy"), "-k", "2", "-o", str(out)]
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 130
+    assert "Interrupted after" in result.stderr and "Stopped." in result.stderr
+    assert load(out).stop_reason_ == "interrupted"
+
+
+def test_a_checkpoint_goes_when_the_model_is_there(folder, monkeypatch):
     arguments = ("fit", "table.npy", "-k", 2, "--seed", 0, "--tol", 0, "-o", "whole")
     done(*arguments, folder=folder)
     stopped = (*arguments[:-1], "stopped", "--checkpoint", "run.ckpt", "--checkpoint-every", 0)
+
+    def full_disk(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     # It cannot write its model, but the checkpoint stays; then it goes on.
-    result = seminmf(*stopped[:-5], "/proc/none", *stopped[-4:], folder=folder)
-    assert result.returncode == 1
-    assert (folder / "run.ckpt").exists()
-    assert "max_iter" in refused(*stopped, "--max-iter", 9, folder=folder)
+    with monkeypatch.context() as patch, contextlib.chdir(folder):
+        patch.setattr("seminmf.io.save", full_disk)
+        result = CliRunner().invoke(cli.app, [str(argument) for argument in stopped])
+    assert result.exit_code == 1 and "No space left" in result.stderr
+    assert (folder / "run.ckpt").exists() and not (folder / "stopped").exists()
+    assert "--max-iter 3000, not 9" in refused(*stopped, "--max-iter", 9, folder=folder)
     done(*stopped, folder=folder)
     assert not (folder / "run.ckpt").exists()
-    whole, again = load(folder / "whole"), load(folder / "stopped")
-    np.testing.assert_array_equal(whole.objectives_, again.objectives_)
-    np.testing.assert_array_equal(whole.activations_, again.activations_)
+    assert (folder / "whole").read_bytes() == (folder / "stopped").read_bytes()
+
+
+def test_a_stop_in_a_later_start_keeps_the_checkpoint(folder, tmp_path, monkeypatch):
+    keep, calls = checkpoint.Journal.keep, []
+
+    def interrupted(self, run):
+        keep(self, run)
+        calls.append(len(self._runs))
+        if calls.count(2) == 3:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run.ckpt"
+    arguments = ["fit", folder / "table.npy", "-k", 2, "--seed", 0, "--n-init", 3]
+    arguments += ["-o", tmp_path / "m", "--checkpoint", path]
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.Journal, "keep", interrupted)
+        result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    assert result.exit_code == 130
+    assert path.exists() and not (tmp_path / "m").exists()
+    done(*arguments, folder=folder)
+    whole = SkellamSNMF(2, random_state=0, n_init=3).fit(np.load(folder / "table.npy"))
+    np.testing.assert_array_equal(load(tmp_path / "m").activations_, whole.activations_)
+
+
+def test_what_is_no_feature_stays_as_it_is(tmp_path):
+    rows = [
+        "id,a,b,c,note",
+        "000,1,,9007199254740993,NA",
+        "001,2,3,4,1e3",
+        "NA,-1,5,6,x y",
+        "1.50,7,2,8,",
+    ]
+    text = "\n".join(rows) + "\n"
+    (tmp_path / "t.csv").write_text(text)
+    arguments = ("fit", "t.csv", "--id", "id", "--drop", "note", "-k", 1, "--seed", 0, "-o", "m")
+    done(*arguments, folder=tmp_path)
+    done("impute", "m", "t.csv", "-o", "f.csv", folder=tmp_path)
+    found = (tmp_path / "f.csv").read_text().splitlines()
+    assert len(found) == 5 and found[0] == rows[0]
+    for before, after in zip(rows[1:], found[1:], strict=True):
+        old, new = before.split(","), after.split(",")
+        for column in (0, 1, 3, 4):
+            assert new[column] == old[column]
+        assert float(new[2]) == (float(old[2]) if old[2] else float(new[2]))
+    out = done("transform", "m", "t.csv", "--id", "id", folder=tmp_path).splitlines()
+    assert [line.split(",")[0] for line in out] == ["id", "000", "001", "NA", "1.50"]
+
+
+def test_names_that_outputs_have_themselves(folder, models, tmp_path):
+    table = pd.read_csv(folder / "table.csv").rename(columns={"class": "cluster"})
+    table.to_csv(folder / "named.csv", index=False)
+    arguments = ("cluster", "csv.safetensors", "named.csv", "--label", "cluster")
+    assert "rename yours" in refused(*arguments, folder=folder)
+    table.rename(columns={"name": "component_0"}).to_csv(folder / "named.csv", index=False)
+    arguments = ("transform", "csv.safetensors", "named.csv", "--id", "component_0")
+    assert "rename yours" in refused(*arguments, folder=folder)
+
+
+def test_a_learned_prior_knows_its_features_by_name(folder, tmp_path):
+    X, _, _ = sample_skellam_snmf(60, 4, 2, random_state=1)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame[list("dcba")].assign(more=1).to_csv(tmp_path / "r.csv", index=False)
+    options = ("-k", 2, "--likelihood", "integer", "--seed", 0)
+    done("learn", "state", "t.csv", "r.csv", *options, folder=tmp_path)
+    for name in ("t", "r"):
+        arguments = ("fit", f"{name}.csv", "--prior", "state", "--seed", 0, "-o", name)
+        done(*arguments, folder=tmp_path)
+    first, second = (load(tmp_path / name) for name in ("t", "r"))
+    assert second.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(first.atom_shape_, second.atom_shape_)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeff1,2\n3,4\n5,6\n",
+        "\n1,2\n3,4\n5,6\n",
+        "1,NA\n3,4\n5,6\n",
+        "1,2\r3,4\r5,6\r",
+        '"1","2"\n3,4\n',
+    ],
+)
+def test_a_first_line_of_data_is_never_taken_for_names(content, tmp_path):
+    (tmp_path / "t.csv").write_bytes(content.encode())
+    arguments = ("fit", "t.csv", "-k", 1, "--seed", 0, "-o", "m")
+    assert "--header" in refused(*arguments, folder=tmp_path)
+
+
+def test_infinities_do_not_get_through_scaling(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,inf,2\n3,4,5\n1,2,1\n")
+    arguments = ("fit", "t.csv", "-k", 1, "-o", "m", "--scale")
+    assert "must be finite" in refused(*arguments, folder=tmp_path)
+
+
+def test_a_new_fit_forgets_the_scale(X, tmp_path):
+    model = SkellamSNMF(2, random_state=0).fit(X)
+    model.feature_scale_ = np.ones(5)
+    model.fit(X).save(tmp_path / "m")
+    assert not hasattr(load(tmp_path / "m"), "feature_scale_")
+
+
+def test_a_named_index_is_a_column(folder, X, tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcde")).set_index(pd.Index(np.arange(40), name="who"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    arguments = ("fit", "t.parquet", "--id", "who", "-k", 2, "--seed", 0, "-o", "m")
+    done(*arguments, folder=tmp_path)
+    out = done("transform", "m", "t.parquet", "--id", "who", folder=tmp_path)
+    assert out.splitlines()[3].startswith("2,")
+
+
+def test_names_cannot_steer_a_terminal(folder, X, tmp_path):
+    frame = pd.DataFrame(X, columns=["\x1b[31mred", "b", "c", "d", "e"])
+    frame.to_parquet(tmp_path / "t.parquet")
+    done("fit", "t.parquet", "-k", 1, "--seed", 0, "-o", "m", folder=tmp_path)
+    assert "\\x1b[31mred" in done("info", "m", folder=tmp_path)
+    assert "\x1b" not in refused("transform", "m", folder / "table.csv", folder=tmp_path)
 
 
 def test_info_tells_what_is_there(folder, models):
@@ -437,6 +649,23 @@ def test_models_that_are_none(command, folder, tmp_path):
         (("fit", "table.csv", "-k", 2, "-o", "m", "--drop", "nome"), "no column 'nome'"),
         (("fit", "table.npy", "-k", 2, "-o", "m", "--prior", "table.npy"), "not a seminmf model"),
         (("transform", "npy.safetensors", "table.npy", "-o", "t.xls"), "must end in"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--noise-scale", 2), "no --noise-scale"),
+        (
+            ("fit", "table.npy", "-k", 2, "-o", "m", "--euclidean", "--atom-shape", 2),
+            "no --atom-shape.",
+        ),
+        (("fit", "table.npy", "-k", 2, "-o", "../" + "tables0"), "it is a folder"),
+        (("fit", "table.npy", "-k", 2, "-o", "./table.npy"), "read by this command"),
+        (("fit", "table.npy", "-k", 2, "-o", "m", "--checkpoint", "m"), "two outputs"),
+        (("transform", "npy.safetensors", "table.npy", "-o", "table.npy"), "read by this"),
+        (("report", "npy.safetensors", "table.npy", "-o", "npy.safetensors"), "read by this"),
+        (("report", "npy.safetensors", "table.npy", "-o", "table.npy"), "read by this"),
+        (
+            ("impute", "csv.safetensors", "table.csv", "-o", "z.csv", "--lower", "z.csv"),
+            "two outputs",
+        ),
+        (("impute", "csv.safetensors", "table.csv", "--lower", "-"), "Standard output"),
+        (("learn", "table.npy", "table.npy", "-k", 2), "read by this command"),
         (("transform", "npy.safetensors", "table.npy", "--json"), "standard output"),
         (("impute", "npy.safetensors", "table.npy", "--lower", "l.csv"), "--bayes"),
         (("select", "table.npy", "--min", 3, "--max", 2), "above --max"),

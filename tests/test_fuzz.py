@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as serialise
+from scipy import sparse
 from typer.testing import CliRunner
 
 from seminmf import (
@@ -126,6 +127,8 @@ VALUES = [
     -1,
     1,
     3,
+    10**8,
+    10**13,
     2**70,
     0.5,
     -0.0,
@@ -206,10 +209,8 @@ def test_changed_content_with_its_checksum_is_refused_or_sound(models, tmp_path)
 
 
 def write_with_checksum(path, header, arrays):
-    text = json.dumps(header)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    metadata = {"format": "seminmf", "header": text, "checksum": container.checksum(text, arrays)}
-    path.write_bytes(serialise(arrays, metadata=metadata))
+    path.write_bytes(serialise(arrays, metadata=container.envelope("seminmf", header, arrays)))
 
 
 def use(model):
@@ -235,7 +236,7 @@ def test_any_bytes_are_refused(content, tmp_path_factory):
 @pytest.mark.parametrize("n_values", [10**9, 10**15, 2**62])
 def test_promises_of_huge_arrays_are_refused_before_memory_is_taken(n_values, tmp_path):
     header = {
-        "__metadata__": {"format": "seminmf", "header": "{}", "checksum": ""},
+        "__metadata__": container.envelope("seminmf", {}, {}),
         "activations_": {"dtype": "F64", "shape": [n_values], "data_offsets": [0, 8 * n_values]},
     }
     text = json.dumps(header).encode()
@@ -252,6 +253,58 @@ def test_promises_of_huge_arrays_are_refused_before_memory_is_taken(n_values, tm
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10**7
+
+
+@pytest.mark.parametrize("size", [10**8, 10**13])
+@pytest.mark.parametrize("part", ["_n_samples", "n_features_in_"])
+def test_sizes_of_a_learner_are_believed_only_if_arrays_have_them(part, size, models, tmp_path):
+    header, arrays = container.read(models[4], "seminmf", model_io._names_for)
+    header["fitted"][part] = size
+    path = tmp_path / "learner.safetensors"
+    write_with_checksum(path, header, arrays)
+    tracemalloc.start()
+    assert not loads_or_refuses(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**7
+
+
+def test_tables_that_are_small_and_say_that_they_are_large(tmp_path):
+    empty = tmp_path / "empty.npy"
+    np.save(empty, np.empty((0, 2 * 10**7)))
+    matrix = sparse.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6))
+    sparse.save_npz(tmp_path / "sparse.npz", matrix)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="no cells"):
+        formats.read(str(empty))
+    for zeros in ("observed", "missing"):
+        with pytest.raises(ValueError, match="it needs 8000"):
+            formats.read(str(tmp_path / "sparse.npz"), zeros=zeros)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**7
+
+
+def test_cells_that_are_stored_twice_are_sums(tmp_path):
+    matrix = sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 2))
+    sparse.save_npz(tmp_path / "t.npz", matrix)
+    observed, missing = (
+        formats.read(str(tmp_path / "t.npz"), zeros=z) for z in ("observed", "missing")
+    )
+    np.testing.assert_array_equal(observed, [[0.0, 3.0]])
+    np.testing.assert_array_equal(missing, [[np.nan, 3.0]])
+
+
+def test_arrays_that_are_no_numbers_are_refused(tmp_path):
+    path = tmp_path / "t.npy"
+    for array in (
+        np.zeros(3, dtype=[("a", float)]),
+        np.array([["a", "b"]]),
+        np.zeros((2, 2), "M8[s]"),
+    ):
+        np.save(path, array)
+        with pytest.raises(ValueError, match="it holds no numbers"):
+            formats.read(str(path), missing=["1"])
 
 
 def test_a_header_of_any_length_is_refused(tmp_path):

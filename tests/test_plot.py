@@ -77,7 +77,7 @@ def all_functions(model, X):
         "sorted": lambda ax=None: plot.activations(model, ax, X, sort=True),
         "convergence": lambda ax=None: plot.convergence(model, ax),
         "reconstruction": lambda ax=None: plot.reconstruction(model, X, ax),
-        "clusters": lambda ax=None: plot.clusters(model, X, ax),
+        "clusters": lambda ax=None: plot.clusters(model, ax, X),
         "labels": lambda ax=None: plot.clusters(model, ax=ax, labels=np.arange(len(X)) % 2),
     }
     if isinstance(model, BayesianSkellamSNMF):
@@ -532,7 +532,7 @@ def test_data_without_variance_have_no_r_squared():
 
 def test_sizes_of_clusters(model):
     X = pd.DataFrame(data(), columns=NAMES)
-    ax = plot.clusters(model, X)
+    ax = plot.clusters(model, X=X)
     clear, mixed = (np.array([bar.get_width() for bar in bars]) for bars in ax.containers)
     sizes = np.bincount(model.predict(X), minlength=3)
     assert_array_equal(clear + mixed, sizes)
@@ -553,7 +553,7 @@ def test_clusters_of_the_training_data_are_the_default(model):
     solved = fit(type(model), X, max_iter=3000)
     sizes = []
     for given in (None, X):
-        bars = plot.clusters(solved, given).containers
+        bars = plot.clusters(solved, X=given).containers
         sizes.append(np.array([bar.get_width() for bar in [*bars[0], *bars[1]]]))
     assert_array_equal(*sizes)
 
@@ -563,7 +563,7 @@ def test_labels_and_clusters_in_their_best_order(model):
     found = model.predict(X)
     names = np.array(["zebra", "ant", "bee"])[found]
     names[0] = "bee" if names[0] == "ant" else "ant"
-    ax = plot.clusters(model, X, labels=names)
+    ax = plot.clusters(model, X=X, labels=names)
     labels, numbers_of_clusters = labels_of(ax.yaxis), labels_of(ax.xaxis)
     sizes = [np.sum(names == label) for label in labels]
     assert sizes == sorted(sizes, reverse=True)
@@ -593,12 +593,23 @@ def test_labels_and_clusters_in_their_best_order(model):
 )
 def test_labels_of_any_kind(bayesian, labels):
     ax = render(plot.clusters(bayesian, labels=labels))
-    assert ax.images[0].get_array().shape[0] == len(set(map(str, labels)))
+    names = set(map(str, labels)) - {"None", "nan"}
+    assert ax.images[0].get_array().shape[0] == len(names)
 
 
 def test_cells_without_room_have_no_numbers(bayesian):
     ax = plot.clusters(bayesian, ax=new_axes(3, 2), labels=range(40))
     assert len(ax.texts) == 0
+
+
+def test_labels_that_are_none_do_not_count(bayesian):
+    clusters = np.argmax(bayesian.activations_, axis=1)
+    labels = np.array(list("abc"), dtype=object)[clusters]
+    labels[:10] = None
+    ax = plot.clusters(bayesian, labels=labels)
+    assert ax.get_title().startswith("100%")
+    with pytest.raises(ValueError, match="labels must name at least one class"):
+        plot.clusters(bayesian, labels=[None] * 40)
 
 
 @pytest.mark.parametrize("labels", [list("ab"), [["a"]] * 40, "label"])
@@ -710,8 +721,8 @@ def test_data_of_another_width_are_refused(bayesian):
     for draw in (
         lambda: plot.reconstruction(bayesian, wrong),
         lambda: plot.activations(bayesian, X=wrong),
-        lambda: plot.clusters(bayesian, wrong),
-        lambda: plot.clusters(bayesian, wrong, labels=range(5)),
+        lambda: plot.clusters(bayesian, X=wrong),
+        lambda: plot.clusters(bayesian, X=wrong, labels=range(5)),
     ):
         with pytest.raises(ValueError, match="feature 4\n- feature 5"):
             draw()

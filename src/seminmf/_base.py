@@ -112,6 +112,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             results.append(run_once(random))
             if results[-1].interrupted:
                 break
+        self._interrupted = results[-1].interrupted
         best = max(results, key=lambda result: result.objectives[-1])
         own = components(best.state)
         others = [components(result.state) for result in results if result is not best]

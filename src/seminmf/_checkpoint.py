@@ -27,6 +27,8 @@ FORMAT_VERSION = 1
 # What may differ between a fit and the one that goes on with it: the result does not depend on it.
 _FREE = ("n_jobs", "verbose")
 _GENERATOR = "MT19937"
+# What content raises that is not that of a checkpoint.
+_STRANGE = (ValueError, KeyError, TypeError, AttributeError, IndexError)
 
 
 class Journal:
@@ -66,7 +68,10 @@ class Journal:
         number = len(self._runs)
         run = Run(state, [])
         if number < len(self._known):
-            run = self._known[number].rebuilt(state, point)
+            try:
+                run = self._known[number].rebuilt(state, point)
+            except _STRANGE as error:
+                raise self._refusal(error) from error
         self._runs.append(_Told.of(run))
         return run
 
@@ -116,9 +121,12 @@ class Journal:
                 for number, told in enumerate(header["runs"])
             ]
             return _generator(header["random"], arrays["random"]), runs
-        except (ValueError, KeyError, TypeError) as error:
-            reason = str(error).rstrip(".")
-            raise ValueError(f"{self._path} is no checkpoint of this fit: {reason}.") from error
+        except _STRANGE as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: Exception) -> ValueError:
+        reason = str(error).rstrip(".")
+        return ValueError(f"{self._path} is no checkpoint of this fit: {reason}.")
 
     def _check(self, header: dict[str, Any]) -> None:
         if header.get("format_version") != FORMAT_VERSION:

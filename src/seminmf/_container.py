@@ -5,19 +5,19 @@ Nothing of a file is ever executed, and what it promises is checked before memor
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
+import re
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+_ENVELOPE = "seminmf"
 # How files end that are not whole yet.
 _PART = ".part"
 
@@ -37,10 +37,8 @@ def write(path: str | os.PathLike[str], form: str, content: Content) -> None:
 
     # safetensors writes the memory as it lies, so it must lie in C order.
     arrays = {name: np.array(array, order="C") for name, array in content.arrays.items()}
-    text = json.dumps(content.header, allow_nan=False)
-    metadata = {"format": form, "header": text, "checksum": checksum(text, arrays)}
     with written_whole(path) as file:
-        file.write(serialise(arrays, metadata=metadata))
+        file.write(serialise(arrays, metadata=envelope(form, content.header, arrays)))
 
 
 def read(
@@ -67,11 +65,7 @@ def read(
         pass
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != form:
-                raise ValueError(f"its format is {metadata.get('format')!r}, not {form!r}")
-            text = metadata.get("header", "")
-            header = _parsed(text)
+            header, expected = _opened(file.metadata() or {}, form)
             known = names(header)
             found = set(file.keys())
             if known is not None and found - known:
@@ -83,21 +77,32 @@ def read(
             arrays = {name: np.array(file.get_tensor(name)) for name in found}
     except (SafetensorError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    if metadata.get("checksum") != checksum(text, arrays):
+    if expected != checksum(header, arrays):
         raise ValueError("its content was changed after it was written")
     return Content(header, arrays)
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    header = json.loads(text) if text else None
-    if not isinstance(header, dict):
+def envelope(form: str, header: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, str]:
+    """What a file says beside its arrays. One text, for safetensors mixes several up."""
+    parts = {"format": form, "checksum": checksum(header, arrays), "header": header}
+    return {_ENVELOPE: json.dumps(parts, allow_nan=False)}
+
+
+def _opened(metadata: dict[str, str], form: str) -> tuple[dict[str, Any], Any]:
+    """Header and checksum of a file of this form."""
+    text = metadata.get(_ENVELOPE)
+    parts = json.loads(text) if text else {}
+    found = parts.get("format") if isinstance(parts, dict) else None
+    if found != form:
+        raise ValueError(f"its format is {found!r}, not {form!r}")
+    if not isinstance(parts.get("header"), dict):
         raise ValueError("it has no header")
-    return header
+    return parts["header"], parts.get("checksum")
 
 
-def checksum(header: str, arrays: dict[str, NDArray]) -> str:
+def checksum(header: dict[str, Any], arrays: dict[str, NDArray]) -> str:
     """A text that changes with any bit of the header and the arrays."""
-    digest = hashlib.sha256(header.encode())
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         update_with(digest, arrays[name], name)
     return digest.hexdigest()
@@ -116,22 +121,23 @@ def update_with(digest: Any, array: NDArray, name: str = "") -> None:
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file that appears under its name when all of it is on the disk, and else never."""
-    # A link keeps its place, and the file that it points to is replaced.
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
+    if os.path.exists(path) and not os.path.isfile(path):
         # A pipe or a device, which nothing may take the place of.
-        with open(target, "wb") as file:
+        with open(path, "wb") as file:
             yield file
         return
+    # A link keeps its place, and the file that it points to is replaced.
+    target = os.path.realpath(path)
     temporary = f"{_beginning_of_parts(target)}{secrets.token_hex(8)}{_PART}"
     try:
         with open(temporary, "xb") as file:
+            if os.path.exists(target):
+                os.chmod(temporary, os.stat(target).st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if os.path.exists(target):
-            shutil.copymode(target, temporary)
         os.replace(temporary, target)
+        _sync_folder(os.path.dirname(target))
     except BaseException as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
@@ -143,8 +149,21 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def remove_parts(path: str | os.PathLike[str]) -> None:
     """Remove what is left of writings of this file that were killed."""
     beginning = _beginning_of_parts(os.path.realpath(path))
-    for part in glob.glob(f"{glob.escape(beginning)}*{_PART}", include_hidden=True):
+    pattern = re.compile(f"{re.escape(beginning)}[0-9a-f]{{16}}{re.escape(_PART)}")
+    with os.scandir(os.path.dirname(beginning)) as entries:
+        parts = [entry.path for entry in entries if pattern.fullmatch(entry.path)]
+    for part in parts:
         os.unlink(part)
+
+
+def _sync_folder(folder: str) -> None:
+    """Let the new name survive a power cut, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _beginning_of_parts(target: str) -> str:

@@ -63,3 +63,8 @@ def match(classes: Any, clusters: Any, n_clusters: int | None = None) -> Matchin
 
 def _with_the_rest(chosen: NDArray, size: int) -> NDArray:
     return np.concatenate([chosen, np.setdiff1d(np.arange(size), chosen)])
+
+
+def is_known(label: Any) -> bool:
+    """Whether it is a label: not None, nor NaN or pandas' NA, which are not equal to themselves."""
+    return not (label is None or type(label).__name__ == "NAType" or bool(label != label))

@@ -41,6 +41,8 @@ def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
 def record_features(estimator: Any, X: Any) -> None:
     """Remember number and names of the features, once nothing can be refused any more."""
     validate_data(estimator, X, reset=True, skip_check_array=True)
+    if hasattr(estimator, "feature_scale_"):
+        del estimator.feature_scale_  # of an earlier fit
 
 
 def as_numbers(name: str, value: Any, accepted: str) -> NDArray:

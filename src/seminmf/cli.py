@@ -41,13 +41,16 @@ def _command(**settings: Any) -> Callable[[Callable[..., None]], Callable[..., N
 def _plain_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Say in one line what is wrong, without a traceback.
 
-    Bad input exits with 2, trouble with disk or memory with 1.
+    Bad input exits with 2, trouble with disk or memory with 1, Ctrl-C with 130.
     """
 
     @wraps(command)
     def guarded(*args: P.args, **options: P.kwargs) -> None:
         try:
             command(*args, **options)
+        except KeyboardInterrupt:
+            typer.echo("\nStopped.", err=True)
+            raise typer.Exit(130) from None
         except BrokenPipeError:
             # Who was reading has seen enough. Nothing more is to be flushed at the exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -60,9 +63,12 @@ def _plain_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _in_words(error: Exception) -> str:
+    from ._commands.output import in_options, printable
+
+    text = str(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or "There is not enough memory."
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return printable(in_options(text)) or "There is not enough memory."
 
 
 def _show_version(wanted: bool) -> None:
@@ -82,7 +88,18 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Semi-nonnegative matrix factorization: signed data, with gaps, as a sum of few parts."""
+    """Semi-nonnegative matrix factorization: signed data, with gaps, as a sum of few parts.
+
+    Look at an example, or take a table of your own:
+
+        $ seminmf demo
+
+        $ seminmf select data.csv --max 8
+
+        $ seminmf fit data.csv -k 3 -o m.safetensors
+
+        $ seminmf report m.safetensors data.csv -o report.html
+    """
 
 
 Data = Annotated[
@@ -132,9 +149,11 @@ def fit(
         typer.Option(metavar="STATE", help="Take the prior that `seminmf learn` has learned."),
     ] = None,
     n_init: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Starts, of which the best is kept.")
+        int | None, typer.Option(min=1, metavar="N", help="Starts, of which the best is kept (1).")
     ] = None,
-    solver: Annotated[Solver | None, typer.Option(help="How a point estimate is found.")] = None,
+    solver: Annotated[
+        Solver | None, typer.Option(help="newton or em; with --euclidean hals or multiplicative.")
+    ] = None,
     noise_scale: Annotated[
         float | None,
         typer.Option(metavar="X", help="Noise of real data for --bayes (default: from the data)."),
@@ -256,6 +275,7 @@ def select(
     data: Data,
     table: TableOptions,
     model: ModelOptions,
+    scale: Annotated[bool, typer.Option("--scale", help="Scale the features to one size.")] = False,
     least: Annotated[int, typer.Option("--min", min=1, metavar="K", help="Fewest components.")] = 1,
     most: Annotated[int, typer.Option("--max", min=1, metavar="K", help="Most components.")] = 12,
     criterion: Annotated[
@@ -275,7 +295,7 @@ def select(
     """
     from ._commands.select import Candidates, select
 
-    wanted = Candidates(least, most, criterion.value, out, plot)
+    wanted = Candidates(least, most, criterion.value, out, plot, scale)
     select(data, wanted, table, model, as_json)
 
 
@@ -446,5 +466,5 @@ def reproduce(
         for chosen in NAMES if name == Experiment.all else [name.value]:
             run(chosen, out / chosen, runs, jobs, seed, data_home, options)
     except KeyboardInterrupt:
-        typer.echo("\nStopped. The same command goes on from here.", err=True)
-        raise typer.Exit(130) from None
+        typer.echo("\nThe same command goes on from here.", err=True)
+        raise

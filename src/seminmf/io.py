@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,8 @@ _LEARNER_SCALARS: dict[str, type] = {
     "_n_samples": int,
 }
 _KINDS = (*_ARRAYS, LEARNER)
+# Samples of a learner's matrices, where no array has as many numbers.
+_MOST_SAMPLES = 10**7
 
 
 # --- writing --------------------------------------------------------------------------------
@@ -217,10 +220,18 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     try:
-        return _rebuild(container.read(path, FORMAT, _names_for))
+        estimator = _rebuild(container.read(path, FORMAT, _names_for))
     except ValueError as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{os.fspath(path)} is not a seminmf model: {reason}.") from error
+    if hasattr(estimator, _SCALE):
+        warnings.warn(
+            "This model was fitted to scaled features: give it X / feature_scale_, and multiply "
+            "what it fills in.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return estimator
 
 
 def _names_for(header: dict[str, Any]) -> set[str]:
@@ -325,6 +336,7 @@ def _rebuild_learner(content: Content) -> Any:
     }
     if numbers["n_matrices"] < 0 or not 0 < min(numbers["weight"], numbers["n_samples"]) < math.inf:
         raise ValueError("its counts of matrices and samples must be above 0")
+    _check_sizes(content, learner)
     plan = learner._plan(learner._n_samples, learner.n_features_in_)
     learned = _learned(content, learner, plan, **numbers)
     names = _feature_names(content.header.get("feature_names"), learner.n_features_in_)
@@ -332,6 +344,15 @@ def _rebuild_learner(content: Content) -> Any:
         learner.feature_names_in_ = names
     learner._publish(learned)
     return learner
+
+
+def _check_sizes(content: Content, learner: Any) -> None:
+    """Believe sizes only if arrays have them: what follows takes memory in proportion."""
+    shape = (2, learner.estimator.n_components, learner.n_features_in_)
+    _checked_array(content, "atoms.settled", shape)
+    longest = max(len(np.atleast_1d(array)) for array in content.arrays.values())
+    if learner._n_samples > max(_MOST_SAMPLES, longest):
+        raise ValueError(f"its matrices have {learner._n_samples} samples, which none can have")
 
 
 def _learned(

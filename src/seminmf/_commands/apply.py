@@ -5,29 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._matching import match
 from . import formats
 from .models import component_names, load_model, read_for, scaled, unscaled
 from .options import TableOptions
 from .output import print_json, say, spoken_warnings
+from .tables import Table, is_label
 
 
 def transform(model: str, data: str, out: str, options: TableOptions, as_json: bool) -> None:
     """Write the activations of a table's samples."""
-    _check_output(out, as_json)
+    _check_outputs([out], [model, data], as_json)
     fitted = load_model(model)
     table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
         activations = np.asarray(fitted.transform(scaled(fitted, table.X)))
     columns = dict(zip(component_names(fitted), activations.T, strict=True))
-    formats.write(out, table.with_ids(columns))
+    formats.write(out, _output(out, table, columns))
     _tell(as_json, {"n_samples": len(activations), "out": out, "warnings": warnings})
 
 
 def cluster(model: str, data: str, out: str, options: TableOptions, as_json: bool) -> None:
     """Write the cluster of each sample, and compare clusters with labels if there are any."""
-    _check_output(out, as_json)
+    _check_outputs([out], [model, data], as_json)
     fitted = load_model(model)
     table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
@@ -36,14 +38,11 @@ def cluster(model: str, data: str, out: str, options: TableOptions, as_json: boo
         activations = np.asarray(fitted.transform(X), dtype=np.float64)
     totals = activations.sum(axis=1)
     share = activations[np.arange(len(clusters)), clusters] / np.where(totals > 0, totals, 1)
-    columns = {"cluster": clusters}
-    if formats.format_of(out, None) not in ("npy", "npz"):
-        columns["share"] = share
+    columns = {"cluster": clusters, "share": share}
     found = _sizes(clusters, len(fitted.components_))
     if table.labels is not None:
         found |= _compare(table.labels, clusters)
-        columns[str(table.labels.name)] = table.labels.to_numpy()
-    formats.write(out, table.with_ids(columns))
+    formats.write(out, _output(out, table, columns, labels=True))
     _tell(as_json, found | {"out": out, "warnings": warnings})
 
 
@@ -59,31 +58,41 @@ def impute(
 ) -> None:
     """Write the table with its gaps filled, and the ends of intervals in tables of their own."""
     outputs = {"filled": out, "lower": lower, "upper": upper}
-    for path in outputs.values():
-        if path is not None:
-            _check_output(path, as_json)
+    _check_outputs([*outputs.values()], [model, data], as_json)
     fitted = load_model(model)
     intervals = lower is not None or upper is not None
     if intervals and not hasattr(fitted, "interval"):
         raise ValueError(f"{type(fitted).__name__} has no intervals; fit with --bayes.")
     table = read_for(fitted, data, options)
-    X = table.X
-    gaps = np.isnan(np.asarray(X))
     with spoken_warnings() as warnings:
         settings: dict[str, Any] = {"return_interval": True, "level": level} if intervals else {}
-        found = fitted.impute(scaled(fitted, X), **settings)
+        found = fitted.impute(scaled(fitted, table.X), **settings)
     tables = dict(zip(outputs, found if intervals else [found], strict=False))
     for name, path in outputs.items():
         if path is not None:
-            values = np.where(gaps, unscaled(fitted, np.asarray(tables[name])), X)
-            formats.write(path, table.with_features(values))
-    _tell(as_json, {"n_filled": int(gaps.sum()), "out": out, "warnings": warnings})
+            values = table.filled(unscaled(fitted, np.asarray(tables[name])))
+            if formats.has_numbers_only(path) and isinstance(values, pd.DataFrame):
+                values = values[table.features]
+            formats.write(path, values)
+    _tell(as_json, {"n_filled": int(table.gaps.sum()), "out": out, "warnings": warnings})
 
 
-def _check_output(out: str, as_json: bool) -> None:
-    if as_json and out == formats.STANDARD:
+def _output(
+    out: str, table: Table, columns: dict[str, Any], *, labels: bool = False
+) -> pd.DataFrame:
+    """The columns with ids and labels, or alone where there is no place for names."""
+    if formats.has_numbers_only(out):
+        return pd.DataFrame(columns)
+    return table.with_ids(columns, labels=labels)
+
+
+def _check_outputs(outputs: list[str | None], inputs: list[str], as_json: bool) -> None:
+    if as_json and formats.STANDARD in outputs:
         raise ValueError("--json and the table cannot both go to standard output; give -o a file.")
-    formats.check_writable(out)
+    for out in outputs:
+        if out is not None:
+            formats.format_of(out)
+    formats.check_places(outputs, inputs)
 
 
 def _sizes(clusters: np.ndarray, n_components: int) -> dict[str, Any]:
@@ -95,7 +104,7 @@ def _compare(labels: Any, clusters: np.ndarray) -> dict[str, Any]:
     """How well clusters agree with labels, for the samples that have one."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    known = labels.notna().to_numpy()
+    known = np.array([is_label(label) for label in labels])
     if not known.any():
         raise ValueError(f"The column {str(labels.name)!r} has no label.")
     names = labels[known].astype(str).to_numpy()

@@ -13,8 +13,8 @@ from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
 from . import formats
-from .models import load_file, scale_of, summary
-from .options import ModelOptions, TableOptions
+from .models import feature_names, load_file, summary, weighed
+from .options import ModelOptions, TableOptions, option_of
 from .output import print_json, say, show_progress, spoken_warnings
 from .tables import read_table
 
@@ -54,37 +54,38 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
     """Fit, write the model, and say how it went."""
     if request.out == formats.STANDARD:
         raise ValueError("A model cannot be written to standard output; give -o a file.")
-    formats.check_folder(request.out)
-    estimator = build(request, model).set_params(verbose=int(show_progress()))
-    found = read_table(request.data, table)
-    X = found.X
+    formats.check_places([request.out, request.checkpoint], [request.data, request.prior])
+    estimator, names = build(request, model)
+    estimator.set_params(verbose=int(show_progress()))
+    X = read_table(request.data, table, names).X
     begin = time.perf_counter()
     with spoken_warnings() as warnings:
-        if request.scale:
-            _check_scalable(estimator)
-            scale = scale_of(X)
-            X = X / scale
-        options: dict[str, Any] = {}
-        if request.checkpoint is not None:
-            options = {"checkpoint": request.checkpoint}
-            options["checkpoint_every"] = request.checkpoint_every
-        fitted = estimator.fit(X, **options)
-        if request.scale:
-            fitted.feature_scale_ = scale
-    seconds = time.perf_counter() - begin
+        X, scale = weighed(X, request.scale, estimator)
+        fitted = estimator.fit(
+            X, checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every
+        )
+    if scale is not None:
+        fitted.feature_scale_ = scale
+    interrupted = fitted._interrupted
+    if interrupted and request.checkpoint is not None:
+        say("The same command goes on from here.")
+        raise KeyboardInterrupt
     fitted.set_params(verbose=0).save(request.out)
-    if request.checkpoint is not None and fitted.stop_reason_ != "interrupted":
+    if request.checkpoint is not None:
         Path(request.checkpoint).unlink(missing_ok=True)
-    said = summary(fitted) | {"seconds": seconds, "model": request.out, "warnings": warnings}
+    said = summary(fitted) | {"model": request.out, "warnings": warnings}
+    said["seconds"] = time.perf_counter() - begin
     said["missing"] = float(np.isnan(np.asarray(X)).mean())
     if as_json:
         print_json(said)
     else:
         _say(said)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
-def build(request: Request, model: ModelOptions) -> Any:
-    """The estimator that was asked for; one that does not know a parameter refuses it."""
+def build(request: Request, model: ModelOptions) -> tuple[Any, list[str] | None]:
+    """The estimator that was asked for, and the features that its prior knows by name."""
     classes = {c.__name__: c for c in (SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF)}
     parameters = model.given() | request.own
     if request.prior is not None:
@@ -94,31 +95,32 @@ def build(request: Request, model: ModelOptions) -> Any:
     chosen = classes[request.estimator]
     unknown = sorted(set(parameters) - set(chosen._get_param_names()))
     if unknown:
-        option = unknown[0].replace("_", "-")
-        raise ValueError(f"{request.estimator} has no --{option}.")
-    return chosen(request.n_components, **parameters)
+        raise ValueError(f"{request.estimator} has no {option_of(unknown[0])}.")
+    return chosen(request.n_components, **parameters), None
 
 
-def _from_prior(request: Request, parameters: dict[str, Any]) -> Any:
+def _from_prior(
+    request: Request, parameters: dict[str, Any]
+) -> tuple[BayesianSkellamSNMF, list[str] | None]:
     """The Bayesian estimator with a learned prior; the rest may be chosen."""
     learner = load_file(request.prior or "")
     if not hasattr(learner, "estimator_"):
         raise ValueError(f"{request.prior} has a fitted model, not a learned prior.")
+    estimator = learner.estimator_
     fixed = {"likelihood", "scale", *(p for p in parameters if p.endswith("_prior"))}
-    given = sorted(fixed & set(parameters))
-    if given:
-        raise ValueError(f"--{given[0].replace('_', '-')} is part of the learned prior.")
-    if request.n_components not in (None, learner.estimator_.n_components):
+    for name in sorted(parameters):
+        if name in fixed:
+            raise ValueError(f"{option_of(name)} is part of the learned prior.")
+        if name not in estimator.get_params():
+            raise ValueError(f"{type(estimator).__name__} has no {option_of(name)}.")
+    if request.scale:
+        raise ValueError("--scale does not go with --prior, which was learned in other units.")
+    if request.n_components not in (None, estimator.n_components):
         raise ValueError(
-            f"The learned prior has {learner.estimator_.n_components} components, "
+            f"The learned prior has {estimator.n_components} components, "
             f"and -k says {request.n_components}."
         )
-    return learner.estimator_.set_params(**parameters)
-
-
-def _check_scalable(estimator: Any) -> None:
-    if getattr(estimator, "likelihood", "real") == "integer":
-        raise ValueError("--scale makes real numbers of integers, so it needs --likelihood real.")
+    return estimator.set_params(**parameters), feature_names(learner)
 
 
 def _say(found: dict[str, Any]) -> None:
@@ -133,6 +135,6 @@ def _say(found: dict[str, Any]) -> None:
         f"({found['missing']:.1%} missing): {end} after {found['n_iter']} iterations, "
         f"{found['seconds']:.1f} s."
     )
-    shares = sorted(found["shares"], reverse=True)
-    say("Shares of the components: " + ", ".join(f"{share:.0%}" for share in shares))
+    shares = (f"{k}: {share:.0%}" for k, share in enumerate(found["shares"]))
+    say("Shares of the components: " + ", ".join(shares))
     say(f"Model: {found['model']}")

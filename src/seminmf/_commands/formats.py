@@ -6,6 +6,7 @@ as it says only if the file is.
 
 from __future__ import annotations
 
+import csv
 import errno
 import math
 import os
@@ -15,10 +16,10 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
-from io import BytesIO
+from collections.abc import Collection, Sequence
+from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 STANDARD = "-"
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 FORMATS = (*SEPARATORS, "parquet", "npy", "npz")
+# What stands for a gap in text, and for a label that is none.
+GAPS = frozenset(
+    {"", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"}
+    | {"None", "null", "NULL"}
+)
+# A first line that is longer than this is none.
+_MOST_HEADER = 1 << 22
 # What readers raise for a file that is broken: NumPy, pandas and Python's zip.
 _BROKEN = (
     ValueError,
@@ -41,25 +49,48 @@ _BROKEN = (
     NotImplementedError,
     RuntimeError,
     SyntaxError,
+    csv.Error,
     struct.error,
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
+# Kinds of types that are numbers.
+_NUMBERS = "biuf"
 # Members of a file that scipy.sparse.save_npz wrote.
 _SPARSE = {"format", "shape", "data"}
 
 
-def format_of(path: str, given: str | None) -> str:
-    """The format that was asked for, or that the suffix says; CSV on standard input and output."""
-    if given is not None:
-        return given
+class Roles(NamedTuple):
+    """Which columns are features.
+
+    Attributes
+    ----------
+    others : collection of str
+        Columns that are none.
+    features : collection of str or None
+        Those that are; None if all the others are.
+    """
+
+    others: Collection[str] = ()
+    features: Collection[str] | None = None
+
+    def is_feature(self, name: str) -> bool:
+        """Whether a column is a feature, by its name."""
+        return name not in self.others and (self.features is None or name in self.features)
+
+
+ALL_FEATURES = Roles()
+
+
+def format_of(path: str) -> str:
+    """The format that the suffix says; CSV on standard input and output."""
     suffix = Path(path).suffix.lower().removeprefix(".")
     if path == STANDARD:
         return "csv"
     if suffix not in FORMATS:
         known = ", ".join(f".{known}" for known in FORMATS)
-        raise ValueError(f"{path} must end in one of {known}, or its --format be given.")
+        raise ValueError(f"{path} must end in one of {known}.")
     return suffix
 
 
@@ -73,6 +104,7 @@ def read(
     missing: Sequence[str] = (),
     header: bool | None = None,
     zeros: str | None = None,
+    roles: Roles = ALL_FEATURES,
 ) -> pd.DataFrame | NDArray:
     """The table in a file: a DataFrame if its columns have names, else an array.
 
@@ -88,20 +120,23 @@ def read(
         Whether the first line of text has the names. None takes it so, unless it is all numbers.
     zeros : {"observed", "missing"} or None
         What the cells are that a sparse matrix does not store.
+    roles : Roles
+        Which columns are features; the others are read as the text that they are.
     """
-    kind = format_of(path, given)
+    kind = given or format_of(path)
     name = "standard input" if path == STANDARD else path
     try:
         with _opened(path) as file:
             if kind in SEPARATORS:
-                return _read_text(file, SEPARATORS[kind], missing, header)
-            table = _READERS[kind](file, zeros)
+                return _read_text(file, SEPARATORS[kind], missing, header, roles)
+            return _with_gaps(_READERS[kind](file, zeros), missing)
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is no table in {kind.upper()}: it is not in UTF-8.") from error
     except _BROKEN as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"{name} is no table in {kind.upper()}: {reason}.") from error
-    return _with_gaps(table, missing)
 
 
 def _opened(path: str) -> IO[bytes]:
@@ -109,34 +144,58 @@ def _opened(path: str) -> IO[bytes]:
 
 
 def _read_text(
-    file: IO[bytes], separator: str, missing: Sequence[str], header: bool | None
+    file: IO[bytes], separator: str, missing: Sequence[str], header: bool | None, roles: Roles
 ) -> pd.DataFrame | NDArray:
     import pandas as pd
 
     content = file.read()
+    first = _first_line(content, separator)
     if header is None:
-        header = not _numbers_only(content, separator)
+        header = not _could_be_data(first, missing)
+    options: dict[str, Any] = {
+        "sep": separator,
+        "header": 0 if header else None,
+        "keep_default_na": False,
+        "low_memory": False,
+        "index_col": False,
+    }
+    if int(pd.__version__.split(".")[0]) < 3:  # later ones always read numbers exactly
+        options["float_precision"] = "round_trip"
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            frame = pd.read_csv(
-                BytesIO(content),
-                sep=separator,
-                header=0 if header else None,
-                na_values=list(missing),
-                low_memory=False,
-                index_col=False,
-            )
+            columns = pd.read_csv(BytesIO(content), nrows=0 if header else 1, **options).columns
+            features = [name for name in columns if roles.is_feature(str(name))]
+            # What is no feature stays as it is, to the letter.
+            others = dict.fromkeys(columns.difference(features), object)
+            gaps = {name: [*GAPS, *missing] for name in features}
+            frame = pd.read_csv(BytesIO(content), dtype=others, na_values=gaps, **options)
         except pd.errors.ParserWarning:
             raise ValueError("it has lines with more cells than there are columns") from None
     return frame if header else frame.to_numpy()
 
 
-def _numbers_only(content: bytes, separator: str) -> bool:
-    """Whether the first line of text could be data; then one must say what it is."""
-    cells = content.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split(separator)
+def _first_line(content: bytes, separator: str) -> list[str]:
+    """Cells of the first line that is not empty."""
+    beginning = content[:_MOST_HEADER].decode("utf-8-sig", "replace")
+    lines = csv.reader(StringIO(beginning, newline=""), delimiter=separator)
+    cells = next((line for line in lines if line), [])
+    if len(cells) == 1:
+        for other in (";", "\t", ","):
+            if other in cells[0]:
+                raise ValueError(
+                    f"its first line has {other!r} and no {separator!r}, but cells in CSV are "
+                    "separated by commas, and in TSV by tabs"
+                )
+    return cells
+
+
+def _could_be_data(cells: Sequence[str], missing: Sequence[str]) -> bool:
+    """Whether the first line may be data; then one must say what it is."""
+    values = [cell.strip() for cell in cells]
+    numbers = [value for value in values if value not in GAPS and value not in missing]
     try:
-        numbers = [float(cell.strip().strip('"')) for cell in cells if cell.strip()]
+        [float(number) for number in numbers]
     except ValueError:
         return False
     if not numbers:
@@ -149,13 +208,17 @@ def _numbers_only(content: bytes, separator: str) -> bool:
 
 def _read_parquet(file: IO[bytes], zeros: str | None) -> pd.DataFrame:
     _need_parquet()
-    import pandas as pd
     from pyarrow.lib import ArrowException
+    from pyarrow.parquet import ParquetFile
 
     try:
-        return pd.read_parquet(file)
+        content = ParquetFile(file)
+        _check_memory(8 * content.metadata.num_rows * content.metadata.num_columns)
+        frame = content.read().to_pandas()
     except ArrowException as error:
         raise ValueError(str(error)) from error
+    named = [name for name in frame.index.names if name is not None]
+    return frame.reset_index(level=named) if named else frame
 
 
 def _need_parquet() -> None:
@@ -189,7 +252,10 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], zeros: str |
             "it is sparse, so say by --zeros whether the cells that it does not store are 0 "
             '("observed") or unknown ("missing")'
         )
-    parts = {name: _read_member(archive, member) for name, member in members.items()}
+    parts = {
+        name: _read_member(archive, member, "SU" if name == "format" else _NUMBERS)
+        for name, member in members.items()
+    }
     kind = parts["format"].item()
     kind = kind.decode() if isinstance(kind, bytes) else kind
     shape = tuple(int(size) for size in parts["shape"])
@@ -205,6 +271,7 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], zeros: str |
         matrix = matrix.tocoo()
     else:
         raise ValueError(f"its kind of sparse matrix is {kind!r}, not csr, csc or coo")
+    matrix.sum_duplicates()
     if zeros == "observed":
         return matrix.toarray().astype(np.float64)
     table = np.full(shape, np.nan)
@@ -212,12 +279,12 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], zeros: str |
     return table
 
 
-def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray:
+def _read_member(archive: zipfile.ZipFile, name: str, kinds: str = _NUMBERS) -> NDArray:
     with archive.open(name) as file:
-        return _read_array(file, archive.getinfo(name).file_size)
+        return _read_array(file, archive.getinfo(name).file_size, kinds)
 
 
-def _read_array(file: IO[bytes], size: int) -> NDArray:
+def _read_array(file: IO[bytes], size: int, kinds: str = _NUMBERS) -> NDArray:
     """An array in NumPy's format from a file of this size, which must hold all of it."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
@@ -225,8 +292,10 @@ def _read_array(file: IO[bytes], size: int) -> NDArray:
     reader = np.lib.format.read_array_header_1_0
     reader = np.lib.format.read_array_header_2_0 if version == (2, 0) else reader
     shape, by_columns, dtype = reader(file)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects, which are not read")
+    if dtype.kind not in kinds:
+        raise ValueError(f"it holds no numbers, but {dtype}")
+    if 0 in shape:
+        raise ValueError(f"it has no cells, but the shape {shape}")
     needed = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or needed > size - file.tell():
         raise ValueError(f"it promises an array of shape {shape}, and is too short for it")
@@ -236,13 +305,13 @@ def _read_array(file: IO[bytes], size: int) -> NDArray:
 
 
 def _check_memory(n_bytes: int) -> None:
-    """Refuse what no memory here could hold, before it is tried."""
+    """Refuse what the free memory could not hold, before it is tried."""
     try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on this system
         return
-    if n_bytes > total:
-        raise ValueError(f"it needs {n_bytes / 1e9:.0f} GB, and there are {total / 1e9:.0f} GB")
+    if n_bytes > free:
+        raise ValueError(f"it needs {n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free")
 
 
 _READERS = {"parquet": _read_parquet, "npy": _read_npy, "npz": _read_npz}
@@ -267,28 +336,42 @@ def _with_gaps(table: pd.DataFrame | NDArray, missing: Sequence[str]) -> pd.Data
 # --- writing ------------------------------------------------------------------------------------
 
 
-def check_writable(path: str | None, given: str | None = None) -> None:
-    """Refuse a place of which it is clear before the work that nothing can be written there."""
-    if path is None or path == STANDARD:
-        return
-    format_of(path, given)
-    check_folder(path)
+def check_places(outputs: Sequence[str | None], inputs: Sequence[str | None] = ()) -> None:
+    """Refuse, before the work, places where nothing can be written, or something would be lost."""
+    read = {os.path.realpath(path) for path in inputs if path not in (None, STANDARD)}
+    taken: set[str] = set()
+    for path in outputs:
+        if path is None:
+            continue
+        place = path if path == STANDARD else os.path.realpath(path)
+        if place in read:
+            raise ValueError(f"{path} is read by this command, and cannot be its output as well.")
+        if place in taken:
+            name = "Standard output" if path == STANDARD else path
+            raise ValueError(f"{name} cannot be two outputs at a time.")
+        taken.add(place)
+        if path != STANDARD:
+            _check_folder(path)
 
 
-def check_folder(path: str) -> None:
-    """Refuse a file whose folder is not there, or takes no files."""
+def _check_folder(path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
-    if path == STANDARD:
-        return
+    if os.path.isdir(path):
+        raise ValueError(f"{path} cannot be written: it is a folder.")
     if not os.path.isdir(folder):
         raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
-def write(path: str, table: pd.DataFrame | NDArray, given: str | None = None) -> None:
+def has_numbers_only(path: str) -> bool:
+    """Whether the format has no place for text and names."""
+    return format_of(path) in ("npy", "npz")
+
+
+def write(path: str, table: pd.DataFrame | NDArray) -> None:
     """Write a table to a file, whole or not at all, or to standard output."""
-    kind = format_of(path, given)
+    kind = format_of(path)
     write_bytes(path, _WRITERS[kind](table) if kind in _WRITERS else _as_text(table, kind))
 
 

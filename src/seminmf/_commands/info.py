@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..io import LEARNER
 from . import formats
 from .models import components_table, load_file, summary
-from .output import print_json
+from .output import print_json, printable
 
 
 def info(model: str, out: str | None, as_json: bool) -> None:
@@ -17,7 +18,8 @@ def info(model: str, out: str | None, as_json: bool) -> None:
     if out is not None:
         if learner:
             raise ValueError(f"{model} has a learned prior, which has no components.")
-        formats.check_writable(out)
+        formats.format_of(out)
+        formats.check_places([out], [model])
         if as_json and out == formats.STANDARD:
             raise ValueError("--json and the table cannot both go to standard output.")
         formats.write(out, components_table(found))
@@ -26,7 +28,9 @@ def info(model: str, out: str | None, as_json: bool) -> None:
         print_json(said)
     elif out != formats.STANDARD:
         for name, value in said.items():
-            print(f"{name.replace('_', ' ')}: {_in_words(value)}")
+            if isinstance(value, float) and math.isnan(value):
+                continue  # there is nothing to say
+            print(printable(f"{name.replace('_', ' ')}: {_in_words(value)}"))
 
 
 def _about_learner(learner: Any) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any
 from ..bayesian import BayesianSkellamSNMF
 from ..io import LEARNER
 from ..prior_learning import PriorLearner
-from .models import load_file
+from . import formats
+from .models import feature_names, load_file
 from .options import ModelOptions, TableOptions
 from .output import print_json, say, spoken_warnings
 from .tables import read_table
@@ -25,13 +26,21 @@ def learn(
     as_json: bool,
 ) -> None:
     """Go on learning a prior from tables, one after the other; each is in the state when said."""
+    if state == formats.STANDARD:
+        raise ValueError("What is learned cannot be written to standard output; give a file.")
+    formats.check_places([state], data)
     learner = _learner(state, n_components, learning_rate, model)
-    names = getattr(learner, "feature_names_in_", None)
+    names = feature_names(learner)
+    first = read_table(data[0], table, names)
+    names = [str(name) for name in first.features] if first.named else names
+    for path in data[1:]:
+        if path != formats.STANDARD:
+            read_table(path, table, names)  # rather fail before the first is learned
     learned = []
     with spoken_warnings() as warnings:
-        for path in data:
-            wanted = None if names is None else [str(name) for name in names]
-            learner.partial_fit(read_table(path, table, wanted).X)
+        for number, path in enumerate(data):
+            found = read_table(path, table, names) if number else first
+            learner.partial_fit(found.X)
             learner.save(state)
             learned.append({"data": path, "n_matrices": learner.n_matrices_})
             say(f"{path}: learned as number {learner.n_matrices_}")
@@ -45,11 +54,11 @@ def _learner(
     """The learner in the file, or a new one."""
     given = model.given()
     if os.path.exists(state):
-        if given or n_components is not None or learning_rate is not None:
-            raise ValueError(f"{state} is there, and has its settings: give none to go on with it.")
         learner = load_file(state)
         if type(learner).__name__ != LEARNER:
             raise ValueError(f"{state} has a fitted model, not a learned prior.")
+        if given or n_components is not None or learning_rate is not None:
+            raise ValueError(f"{state} is there, and has its settings: give none to go on with it.")
         return learner
     if n_components is None:
         raise ValueError(f"{state} is not there; give the number of components by -k to begin it.")

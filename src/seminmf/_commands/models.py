@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._misfit import root_mean_square
 from .._shares import shares
 from ..io import LEARNER, load
 from .tables import Table, read_table
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .options import TableOptions
+
+
+# A feature with more than this share of all squares hides the others.
+_DOMINANT = 0.9
 
 
 def load_model(path: str) -> Any:
@@ -29,21 +35,30 @@ def load_model(path: str) -> Any:
 def load_file(path: str) -> Any:
     """What a file has, be it an estimator or a learner."""
     try:
-        return load(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # commands know of scales
+            return load(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
+def feature_names(model: Any) -> list[str] | None:
+    """Names of the features of a model or a learner, if they have any."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
 def read_for(model: Any, path: str, options: TableOptions) -> Table:
     """The table whose features are those of the model."""
-    names = getattr(model, "feature_names_in_", None)
+    names = feature_names(model)
     if names is None:
         return replace(read_table(path, options), plain=True)
-    table = read_table(path, options, [str(name) for name in names])
-    if not table.named and len(table.features) == len(names):
+    table = read_table(path, options, names)
+    found = [str(name) for name in table.features]
+    if not table.named and found != names and len(found) == len(names):
         # Numbers alone: the features are in the order of the model's.
         frame = table.frame.rename(columns=dict(zip(table.features, names, strict=True)))
-        return replace(table, frame=frame, features=list(names), named=True)
+        return replace(table, frame=frame, features=names, named=True)
     return table
 
 
@@ -53,10 +68,34 @@ def scale_of(X: pd.DataFrame | NDArray) -> NDArray:
     The mean stays where it is: signs and zeros mean something.
     """
     values = np.asarray(X, dtype=np.float64)
-    largest = np.nanmax(np.abs(values), axis=0, initial=0.0)
-    unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-    count = np.maximum(np.sum(~np.isnan(values), axis=0), 1)
-    return unit * np.sqrt(np.nansum((values / unit) ** 2, axis=0) / count + (largest == 0))
+    with np.errstate(invalid="ignore"):
+        sizes = root_mean_square(values, axis=0)
+    return np.where((sizes > 0) | np.isinf(values).any(axis=0), sizes, 1.0)
+
+
+def weighed(
+    X: pd.DataFrame | NDArray, scale: bool, estimator: Any
+) -> tuple[pd.DataFrame | NDArray, NDArray | None]:
+    """X as an estimator gets it, with its scale if it is scaled; a warning if it should be."""
+    integer = getattr(estimator, "likelihood", "real") == "integer"
+    if scale and integer:
+        raise ValueError("--scale makes real numbers of integers, so it needs --likelihood real.")
+    sizes = scale_of(X)
+    if not np.all(np.isfinite(sizes)):
+        return X, None  # the estimator will say what is wrong
+    if scale:
+        return X / sizes, sizes
+    shares = (sizes / sizes.max()) ** 2
+    largest = int(np.argmax(shares))
+    if len(sizes) > 2 and shares[largest] > _DOMINANT * shares.sum() and not integer:
+        name = X.columns[largest] if hasattr(X, "columns") else largest
+        warnings.warn(
+            f"The feature {str(name)!r} has {shares[largest] / shares.sum():.0%} of all squares, "
+            "and will decide the fit; --scale gives all features the same size.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return X, None
 
 
 def scaled(model: Any, X: pd.DataFrame | NDArray) -> pd.DataFrame | NDArray:
@@ -76,10 +115,8 @@ def components_table(model: Any) -> pd.DataFrame:
     import pandas as pd
 
     components = unscaled(model, np.asarray(model.components_, dtype=np.float64))
-    names = getattr(
-        model, "feature_names_in_", [f"feature_{i}" for i in range(components.shape[1])]
-    )
-    frame = pd.DataFrame(components, columns=[str(name) for name in names])
+    numbered = [f"feature_{i}" for i in range(components.shape[1])]
+    frame = pd.DataFrame(components, columns=feature_names(model) or numbered)
     frame.insert(0, "share", shares(model), allow_duplicates=True)
     frame.insert(0, "component", np.arange(len(components)), allow_duplicates=True)
     return frame
@@ -92,7 +129,6 @@ def component_names(model: Any) -> list[str]:
 
 def summary(model: Any) -> dict[str, Any]:
     """What there is to say of a fitted model."""
-    names = getattr(model, "feature_names_in_", None)
     objective = "lower_bound_" if hasattr(model, "lower_bound_") else "objective_"
     found = {
         "estimator": type(model).__name__,
@@ -108,7 +144,7 @@ def summary(model: Any) -> dict[str, Any]:
         "shares": shares(model),
         "scaled": hasattr(model, "feature_scale_"),
         "parameters": _parameters(model),
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": feature_names(model),
     }
     return {name: value for name, value in found.items() if value is not None}
 

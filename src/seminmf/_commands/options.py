@@ -111,19 +111,19 @@ class ModelOptions:
     ] = None
     activation_shape_prior: Annotated[
         float | None,
-        _option("--activation-shape", panel=_MODEL, metavar="A", help="Gamma prior: shape."),
+        _option("--activation-shape", panel=_MODEL, metavar="A", help="Gamma prior: shape (1)."),
     ] = None
     activation_rate_prior: Annotated[
         float | None,
-        _option("--activation-rate", panel=_MODEL, metavar="B", help="Gamma prior: rate."),
+        _option("--activation-rate", panel=_MODEL, metavar="B", help="Gamma prior: rate (0.001)."),
     ] = None
     atom_shape_prior: Annotated[
         float | None,
-        _option("--atom-shape", panel=_MODEL, metavar="A", help="Dirichlet prior: shape."),
+        _option("--atom-shape", panel=_MODEL, metavar="A", help="Dirichlet prior: shape (1)."),
     ] = None
     acceleration: Annotated[
         Acceleration | None,
-        _option("--acceleration", panel=_MODEL, help="How EM is made faster."),
+        _option("--acceleration", panel=_MODEL, help="How EM is made faster (squarem)."),
     ] = None
     init: Annotated[
         str | None,
@@ -132,11 +132,11 @@ class ModelOptions:
         ),
     ] = None
     max_iter: Annotated[
-        int | None, _option("--max-iter", panel=_MODEL, metavar="N", help="Most iterations.")
+        int | None, _option("--max-iter", panel=_MODEL, metavar="N", help="Most iterations (3000).")
     ] = None
     tol: Annotated[
         float | None,
-        _option("--tol", panel=_MODEL, metavar="X", help="Gain below which a fit has converged."),
+        _option("--tol", panel=_MODEL, metavar="X", help="Gain at which a fit ends (1e-4)."),
     ] = None
     any_numbers: Annotated[
         bool,
@@ -172,6 +172,13 @@ class ModelOptions:
         if values.get("acceleration") == Acceleration.none:
             values["acceleration"] = None
         return {k: str(v) if isinstance(v, StrEnum) else v for k, v in values.items()}
+
+
+def option_of(parameter: str) -> str:
+    """The option that gives a parameter of an estimator."""
+    names = {"scale": "noise_scale", "random_state": "seed", "n_jobs": "jobs"}
+    name = names.get(parameter, parameter.removesuffix("_prior"))
+    return "--any-numbers" if parameter == "check_integer" else f"--{name.replace('_', '-')}"
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")]

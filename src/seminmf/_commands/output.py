@@ -12,15 +12,34 @@ from typing import Any
 
 import numpy as np
 
+_VOCABULARY = {
+    "check_integer=False": "--any-numbers",
+    "max_iter=": "--max-iter ",
+    "tol=": "--tol ",
+    "Raise max_iter or tol": "Raise --max-iter or --tol",
+}
+
 
 def say(text: str) -> None:
     """A line for people."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """The text without what could steer a terminal: names may come from anywhere."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def show_progress() -> bool:
     """Whether somebody is looking."""
     return sys.stderr.isatty()
+
+
+def in_options(text: str) -> str:
+    """A sentence of the library in one line, and in the words of the command line."""
+    for words, options in _VOCABULARY.items():
+        text = text.replace(words, options)
+    return " ".join(text.split())
 
 
 def print_json(found: dict[str, Any]) -> None:
@@ -46,7 +65,7 @@ def spoken_warnings() -> Iterator[list[str]]:
     found: list[str] = []
 
     def say_warning(message: Any, *others: Any) -> None:
-        text = " ".join(str(message).split())
+        text = in_options(str(message))
         if text not in found:
             found.append(text)
             say(f"seminmf: warning: {text}")

@@ -9,13 +9,14 @@ from . import formats
 from .models import load_model, read_for
 from .options import TableOptions
 from .output import say, spoken_warnings
+from .tables import is_label
 
 
 def report(model: str, data: str | None, out: str, title: str | None, table: TableOptions) -> None:
     """Write a page about a model, and about what it says of a table."""
     from ..report import report as page
 
-    formats.check_folder(out)
+    formats.check_places([out], [model, data])
     fitted = load_model(model)
     options: dict[str, Any] = {"title": title, "source": os.path.basename(data or model)}
     scale = getattr(fitted, "feature_scale_", None)
@@ -25,7 +26,9 @@ def report(model: str, data: str | None, out: str, title: str | None, table: Tab
             found = read_for(fitted, data, table)
             X = found.X
             options["sample_names"] = None if found.ids is None else found.ids.astype(str).tolist()
-            options["labels"] = None if found.labels is None else found.labels.astype(str).tolist()
+            if found.labels is not None:
+                labels = [str(label) if is_label(label) else None for label in found.labels]
+                options["labels"] = labels
         content = page(fitted, X, feature_scale=scale, **options)
     formats.write_bytes(out, content.encode())
     if out != formats.STANDARD:

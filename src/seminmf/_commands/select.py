@@ -8,6 +8,7 @@ from .._pictures import png
 from ..bayesian import BayesianSkellamSNMF
 from ..selection import select_n_components
 from . import formats
+from .models import weighed
 from .options import ModelOptions, TableOptions
 from .output import print_json, show_progress, spoken_warnings
 from .tables import read_table
@@ -22,6 +23,7 @@ class Candidates:
     criterion: str
     out: str | None
     plot: str | None
+    scale: bool
 
 
 def select(
@@ -30,16 +32,19 @@ def select(
     """Compare numbers of components, and say which is best."""
     if wanted.least > wanted.most:
         raise ValueError(f"--min is {wanted.least}, above --max, which is {wanted.most}.")
-    formats.check_writable(wanted.out)
-    if wanted.plot is not None:
-        formats.check_folder(wanted.plot)
+    if wanted.out is not None:
+        formats.format_of(wanted.out)
+    formats.check_places([wanted.out, wanted.plot], [data])
+    if as_json and wanted.out == formats.STANDARD:
+        raise ValueError("--json and the table cannot both go to standard output; give -o a file.")
     given = model.given()
     jobs = {"n_jobs": given.pop("n_jobs", None), "random_state": given.pop("random_state", None)}
     estimator = BayesianSkellamSNMF(**given)
-    found = read_table(data, table)
+    X = read_table(data, table).X
     with spoken_warnings() as warnings:
+        X, _ = weighed(X, wanted.scale, estimator)
         result = select_n_components(
-            found.X,
+            X,
             range(wanted.least, wanted.most + 1),
             estimator=estimator,
             criterion=wanted.criterion,

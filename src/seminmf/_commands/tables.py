@@ -43,28 +43,44 @@ class Table:
 
     @property
     def X(self) -> pd.DataFrame | NDArray:
-        """The features: a DataFrame with names, if there are any, else an array."""
+        """The features: a DataFrame with names, if there are any, else an array.
+
+        Columns without names that are not all features have their numbers as names.
+        """
         values = _numbers(self.frame[self.features])
-        if self.plain or not self.named:
+        whole = not self.named and len(self.features) == len(self.frame.columns)
+        if self.plain or whole:
             return values
         import pandas as pd
 
         return pd.DataFrame(values, columns=[str(name) for name in self.features])
 
-    def with_features(self, values: Any) -> pd.DataFrame | NDArray:
-        """The whole table, with other values of its features."""
-        if not self.named:
-            return np.asarray(values)
-        frame = self.frame.copy()
-        frame[self.features] = np.asarray(values)
-        return frame
+    @property
+    def gaps(self) -> NDArray:
+        """Which cells of the features are not observed."""
+        return np.isnan(np.asarray(self.X))
 
-    def with_ids(self, columns: dict[str, Any]) -> pd.DataFrame:
-        """A new table of these columns, after the ids if there are any."""
+    def filled(self, values: NDArray) -> pd.DataFrame | NDArray:
+        """The whole table, with these values in the gaps of its features; no other cell changes."""
+        frame = self.frame.copy()
+        for name, gaps, column in zip(self.features, self.gaps.T, values.T, strict=True):
+            if gaps.any():
+                observed = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+                frame[name] = np.where(gaps, column, observed)
+        return frame if self.named else frame.to_numpy()
+
+    def with_ids(self, columns: dict[str, Any], *, labels: bool = False) -> pd.DataFrame:
+        """A new table of these columns, after the ids and before the labels, if there are any."""
         import pandas as pd
 
-        ids = {} if self.ids is None else {str(self.ids.name): self.ids.to_numpy()}
-        return pd.DataFrame({**ids, **columns})
+        frame = pd.DataFrame(columns)
+        for place, part in ((len(columns), self.labels if labels else None), (0, self.ids)):
+            if part is None:
+                continue
+            if part.name in frame:
+                raise ValueError(f"The output has a column {part.name!r} of its own: rename yours.")
+            frame.insert(place, str(part.name), part.to_numpy())
+        return frame
 
 
 def read_table(path: str, options: TableOptions, wanted: Sequence[str] | None = None) -> Table:
@@ -80,19 +96,23 @@ def read_table(path: str, options: TableOptions, wanted: Sequence[str] | None = 
     """
     import pandas as pd
 
+    others = [name for name in (options.id, options.label, *options.drop) if name is not None]
     found = formats.read(
         path,
         options.format,
         missing=options.missing,
         header=options.header,
         zeros=None if options.zeros is None else options.zeros.value,
+        roles=formats.Roles(others, wanted),
     )
     named = isinstance(found, pd.DataFrame)
     frame = found if isinstance(found, pd.DataFrame) else _numbered(path, found)
-    others = [name for name in (options.id, options.label, *options.drop) if name is not None]
     columns = {name: _column(frame, name, path) for name in others}
     rest = [name for name in frame.columns if name not in columns.values()]
-    features = rest if wanted is None or not named else _wanted(rest, wanted, path)
+    numbered = not named and wanted is not None and set(wanted) <= {str(name) for name in rest}
+    features = rest
+    if wanted is not None and (named or numbered):
+        features = _wanted(rest, wanted, path)
     if not features or not len(frame):
         raise ValueError(f"{path} has no cells: {len(frame)} rows, {len(features)} features.")
     ids, labels = (
@@ -100,6 +120,11 @@ def read_table(path: str, options: TableOptions, wanted: Sequence[str] | None = 
     )
     _check_features(frame, features, path)
     return Table(frame, features, ids, labels, named)
+
+
+def is_label(value: Any) -> bool:
+    """Whether a cell of a column of labels has one."""
+    return str(value) not in formats.GAPS
 
 
 def _numbered(path: str, array: NDArray) -> pd.DataFrame:

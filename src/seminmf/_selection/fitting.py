@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,10 +59,10 @@ def _fit(
     if problem.has_noise:
         groups = [*groups, Group(slice(n_components, None), shape=True)]
     if not groups:
-        return model.fit(X)
+        return _fitted(model, X)
     most = model.max_iter
     model.set_params(tol=max(tol, _START_TOLERANCE), max_iter=min(most, _START_ITERATIONS))
-    model.fit(X, **start)
+    _fitted(model, X, **start)
     # A round never converges by itself: it would end by solving for the activations each time.
     model.set_params(tol=0.0, max_iter=min(most, _ROUND_ITERATIONS))
     for _ in range(n_rounds):
@@ -70,9 +70,17 @@ def _fit(
         start["atom_shape"] = model.atom_shape_
         start["activation_shape"] = model.activation_shape_
         model.set_params(n_init=1, **_learned_prior(model, groups))
-        model.fit(X, **start)
+        _fitted(model, X, **start)
         if model.lower_bound_ - before < tol * abs(model.lower_bound_):
             break
+    return model
+
+
+def _fitted(model: BayesianSkellamSNMF, X: NDArray, **start: Any) -> BayesianSkellamSNMF:
+    """The model after a fit that nobody interrupted: half a fit is nothing to compare."""
+    model.fit(X, **start)
+    if model._interrupted:
+        raise KeyboardInterrupt
     return model
 
 

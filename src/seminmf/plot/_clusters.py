@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validation as check
-from .._matching import Matching, match
+from .._matching import Matching, is_known, match
 from .._pictures import BLUE, GREY, SKY
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, heat_map, inches
 from ._model import check_model, membership_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def clusters(model: Any, X: Any = None, ax: Axes | None = None, labels: Any = None) -> Axes:
+def clusters(model: Any, ax: Axes | None = None, X: Any = None, *, labels: Any = None) -> Axes:
     """Draw the clusters, or compare them with labels.
 
     A sample's cluster is the component with its largest activation, as in `predict`.
@@ -27,12 +27,12 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None, labels: Any = No
     ----------
     model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
         Fitted.
-    X : array-like of shape (n_samples, n_features) or None, default=None
-        Samples to look at. None is the training data.
     ax : matplotlib Axes or None, default=None
         Where to draw; None makes a new figure.
+    X : array-like of shape (n_samples, n_features) or None, default=None
+        Samples to look at. None is the training data.
     labels : array-like of shape (n_samples,) or None, default=None
-        Known labels of the samples, of any kind.
+        Known labels of the samples, of any kind. None and NaN are no label.
 
     Returns
     -------
@@ -65,7 +65,12 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None, labels: Any = No
     membership = membership_of(model, X)
     if labels is None:
         return _draw_sizes(ax, membership)
-    return _draw_table(ax, match(labels, np.argmax(membership, axis=1)))
+    known = np.array([is_known(label) for label in labels], dtype=bool)
+    if not known.any():
+        raise ValueError("labels must name at least one class; found None or NaN only.")
+    # Objects of different types have no order; their names have.
+    names = labels[known].astype(str) if labels.dtype == object else labels[known]
+    return _draw_table(ax, match(names, np.argmax(membership, axis=1)[known]))
 
 
 def _draw_sizes(ax: Axes | None, membership: NDArray) -> Axes:
@@ -109,8 +114,7 @@ def _check_labels(labels: Any, n_samples: int) -> NDArray:
         raise ValueError(
             f"labels must have the shape ({n_samples},), one for each sample; found {array.shape}."
         )
-    # Objects of different types have no order; their names have.
-    return array.astype(str) if array.dtype == object else array
+    return array
 
 
 def _draw_table(ax: Axes | None, table: Matching) -> Axes:

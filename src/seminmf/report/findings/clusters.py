@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from ..._matching import match
+from ..._matching import is_known, match
 from ..subject import Subject, tidy
 
 _MOST_LABELS = 40
@@ -49,7 +48,7 @@ class Clusters:
         """Compare clusters and labels; None without labels."""
         if subject.labels is None:
             return None
-        known = np.array([not _is_missing(label) for label in subject.labels], dtype=bool)
+        known = np.array([is_known(label) for label in subject.labels], dtype=bool)
         if not known.any():
             raise ValueError("labels must name at least one class; found None or NaN only.")
         clusters = subject.clusters()[known]
@@ -65,8 +64,3 @@ class Clusters:
             n_without=int(np.sum(~known)),
             n_labels=len(table.classes),
         )
-
-
-def _is_missing(label: Any) -> bool:
-    """None, NaN, and the missing values of pandas, which are not equal to themselves."""
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)
