@@ -423,7 +423,7 @@ def test_ctrl_c_ends_with_130(tmp_path):
     checkpoint, seen = tmp_path / "c", set()
     while len(seen) < 20:  # each note is a new file; then all that is compiled is loaded
         assert process.poll() is None
-        seen |= {checkpoint.stat().st_ino} if checkpoint.exists() else set()
+        seen |= {checkpoint.stat().st_mtime_ns} if checkpoint.exists() else set()
         time.sleep(0.02)
     for _ in range(10):  # as people do
         process.send_signal(signal.SIGINT)
