@@ -583,6 +583,18 @@ def test_a_named_index_is_a_column(folder, X, tmp_path):
     assert out.splitlines()[3].startswith("2,")
 
 
+def test_gaps_are_gaps_of_features(X, tmp_path):
+    frame = pd.DataFrame(np.nan_to_num(X, nan=-999), columns=list("abcde"))
+    frame.insert(0, "who", np.where(np.arange(40) == 3, -999, np.arange(40)))
+    frame.to_parquet(tmp_path / "t.parquet")
+    options = ("--id", "who", "--missing", -999)
+    done("fit", "t.parquet", "-k", 2, "--seed", 0, "-o", "m", *options, folder=tmp_path)
+    expected = SkellamSNMF(2, random_state=0).fit(X)
+    np.testing.assert_array_equal(load(tmp_path / "m").components_, expected.components_)
+    out = done("transform", "m", "t.parquet", *options, folder=tmp_path)
+    assert out.splitlines()[4].startswith("-999,")
+
+
 def test_names_cannot_steer_a_terminal(folder, X, tmp_path):
     frame = pd.DataFrame(X, columns=["\x1b[31mred", "b", "c", "d", "e"])
     frame.to_parquet(tmp_path / "t.parquet")

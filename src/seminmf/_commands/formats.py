@@ -129,7 +129,7 @@ def read(
         with _opened(path) as file:
             if kind in SEPARATORS:
                 return _read_text(file, SEPARATORS[kind], missing, header, roles)
-            return _with_gaps(_READERS[kind](file, zeros), missing)
+            return _with_gaps(_READERS[kind](file, zeros), missing, roles)
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -305,20 +305,29 @@ def _read_array(file: IO[bytes], size: int, kinds: str = _NUMBERS) -> NDArray:
 
 
 def _check_memory(n_bytes: int) -> None:
-    """Refuse what the free memory could not hold, before it is tried."""
+    """Refuse what the memory here could not hold, before it is tried."""
+    available = _available_memory()
+    if n_bytes > available:
+        raise ValueError(f"it needs {n_bytes / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB")
+
+
+def _available_memory() -> float:
+    """Bytes that may be had: what files are cached in counts, for it is given back."""
     try:
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not on this system
-        return
-    if n_bytes > free:
-        raise ValueError(f"it needs {n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free")
+        with open("/proc/meminfo") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return 1024 * float(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):  # not on this system
+        return math.inf
 
 
 _READERS = {"parquet": _read_parquet, "npy": _read_npy, "npz": _read_npz}
 
 
-def _with_gaps(table: pd.DataFrame | NDArray, missing: Sequence[str]) -> pd.DataFrame | NDArray:
-    """The table with NaN for what stands for a gap."""
+def _with_gaps(
+    table: pd.DataFrame | NDArray, missing: Sequence[str], roles: Roles
+) -> pd.DataFrame | NDArray:
+    """The table with NaN for what stands for a gap in its features."""
     marks: list[Any] = [*missing]
     for mark in missing:
         try:
@@ -330,7 +339,8 @@ def _with_gaps(table: pd.DataFrame | NDArray, missing: Sequence[str]) -> pd.Data
     if isinstance(table, np.ndarray):
         gaps = np.isin(table, [mark for mark in marks if not isinstance(mark, str)])
         return np.where(gaps, np.nan, table) if gaps.any() else table
-    return table.mask(table.isin(marks))
+    features = [name for name in table.columns if roles.is_feature(str(name))]
+    return table.assign(**{name: table[name].mask(table[name].isin(marks)) for name in features})
 
 
 # --- writing ------------------------------------------------------------------------------------
