@@ -17,7 +17,7 @@ from .tables import Table, is_label
 
 def transform(model: str, data: str, out: str, options: TableOptions, as_json: bool) -> None:
     """Write the activations of a table's samples."""
-    _check_outputs([out], [model, data], as_json)
+    formats.check_tables([out], [model, data], as_json)
     fitted = load_model(model)
     table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
@@ -29,7 +29,7 @@ def transform(model: str, data: str, out: str, options: TableOptions, as_json: b
 
 def cluster(model: str, data: str, out: str, options: TableOptions, as_json: bool) -> None:
     """Write the cluster of each sample, and compare clusters with labels if there are any."""
-    _check_outputs([out], [model, data], as_json)
+    formats.check_tables([out], [model, data], as_json)
     fitted = load_model(model)
     table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
@@ -39,7 +39,7 @@ def cluster(model: str, data: str, out: str, options: TableOptions, as_json: boo
     totals = activations.sum(axis=1)
     share = activations[np.arange(len(clusters)), clusters] / np.where(totals > 0, totals, 1)
     columns = {"cluster": clusters, "share": share}
-    found = _sizes(clusters, len(fitted.components_))
+    found: dict[str, Any] = {"sizes": np.bincount(clusters, minlength=len(fitted.components_))}
     if table.labels is not None:
         found |= _compare(table.labels, clusters)
     formats.write(out, _output(out, table, columns, labels=True))
@@ -58,7 +58,7 @@ def impute(
 ) -> None:
     """Write the table with its gaps filled, and the ends of intervals in tables of their own."""
     outputs = {"filled": out, "lower": lower, "upper": upper}
-    _check_outputs([*outputs.values()], [model, data], as_json)
+    formats.check_tables([*outputs.values()], [model, data], as_json)
     fitted = load_model(model)
     intervals = lower is not None or upper is not None
     if intervals and not hasattr(fitted, "interval"):
@@ -86,20 +86,6 @@ def _output(
     return table.with_ids(columns, labels=labels)
 
 
-def _check_outputs(outputs: list[str | None], inputs: list[str], as_json: bool) -> None:
-    if as_json and formats.STANDARD in outputs:
-        raise ValueError("--json and the table cannot both go to standard output; give -o a file.")
-    for out in outputs:
-        if out is not None:
-            formats.format_of(out)
-    formats.check_places(outputs, inputs)
-
-
-def _sizes(clusters: np.ndarray, n_components: int) -> dict[str, Any]:
-    sizes = np.bincount(clusters, minlength=n_components)
-    return {"sizes": sizes.tolist()}
-
-
 def _compare(labels: Any, clusters: np.ndarray) -> dict[str, Any]:
     """How well clusters agree with labels, for the samples that have one."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -122,6 +108,6 @@ def _tell(as_json: bool, found: dict[str, Any]) -> None:
         print_json(found)
         return
     for name, value in found.items():
-        if name != "warnings" and value != formats.STANDARD:
+        if name != "warnings" and not (name == "out" and value == formats.STANDARD):
             text = f"{value:.3f}" if isinstance(value, float) else value
             say(f"{name.replace('_', ' ')}: {text}")

@@ -25,13 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._container import written_whole
+from .options import Format
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STANDARD = "-"
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-FORMATS = (*SEPARATORS, "parquet", "npy", "npz")
+FORMATS = tuple(kind.value for kind in Format)
 # What stands for a gap in text, and for a label that is none.
 GAPS = frozenset(
     {"", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"}
@@ -344,6 +345,16 @@ def _with_gaps(
 
 
 # --- writing ------------------------------------------------------------------------------------
+
+
+def check_tables(outputs: Sequence[str | None], inputs: Sequence[str], as_json: bool) -> None:
+    """Refuse tables, before the work, that cannot be written as and where they are wanted."""
+    if as_json and STANDARD in outputs:
+        raise ValueError("--json and the table cannot both go to standard output; give -o a file.")
+    for path in outputs:
+        if path is not None:
+            format_of(path)
+    check_places(outputs, inputs)
 
 
 def check_places(outputs: Sequence[str | None], inputs: Sequence[str | None] = ()) -> None:

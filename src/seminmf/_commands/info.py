@@ -18,10 +18,7 @@ def info(model: str, out: str | None, as_json: bool) -> None:
     if out is not None:
         if learner:
             raise ValueError(f"{model} has a learned prior, which has no components.")
-        formats.format_of(out)
-        formats.check_places([out], [model])
-        if as_json and out == formats.STANDARD:
-            raise ValueError("--json and the table cannot both go to standard output.")
+        formats.check_tables([out], [model], as_json)
         formats.write(out, components_table(found))
     said = _about_learner(found) if learner else summary(found)
     if as_json:

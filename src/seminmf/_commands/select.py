@@ -32,11 +32,8 @@ def select(
     """Compare numbers of components, and say which is best."""
     if wanted.least > wanted.most:
         raise ValueError(f"--min is {wanted.least}, above --max, which is {wanted.most}.")
-    if wanted.out is not None:
-        formats.format_of(wanted.out)
+    formats.check_tables([wanted.out], [data], as_json)
     formats.check_places([wanted.out, wanted.plot], [data])
-    if as_json and wanted.out == formats.STANDARD:
-        raise ValueError("--json and the table cannot both go to standard output; give -o a file.")
     given = model.given()
     jobs = {"n_jobs": given.pop("n_jobs", None), "random_state": given.pop("random_state", None)}
     estimator = BayesianSkellamSNMF(**given)
