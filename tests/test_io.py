@@ -431,19 +431,3 @@ def test_parameters_that_a_file_lacks_have_their_defaults(saved):
     del header["parameters"]["init"]
     write(saved, header, arrays)
     assert load(saved).init == "random"
-
-
-@pytest.mark.parametrize("cls", ESTIMATORS)
-@pytest.mark.parametrize(("tol", "reason"), [(1.0, "tolerance"), (0.0, "max_iter")])
-def test_older_files_are_read(cls, tol, reason, tmp_path):
-    """Those from before there was an acceleration, and a reason to stop."""
-    path = tmp_path / "model"
-    model = fitted(cls, tol=tol)
-    model.save(path)
-    header, arrays = content(path)
-    del header["parameters"]["acceleration"]
-    del header["fitted"]["stop_reason_"]
-    write(path, header, arrays)
-    loaded = load(path)
-    assert loaded.stop_reason_ == reason
-    assert_same(loaded, model)

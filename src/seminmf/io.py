@@ -421,9 +421,6 @@ def _parameters(
 
 
 def _scalars(fitted: dict[str, Any], name: str) -> dict[str, Any]:
-    # Older files do not say why the fit ended.
-    reason = "tolerance" if fitted.get("converged_") else "max_iter"
-    fitted = {"stop_reason_": reason, **fitted}
     values = {
         scalar: _checked_scalar(scalar, fitted.get(scalar), kind)
         for scalar, kind in _SCALARS[name].items()
