@@ -25,7 +25,7 @@ from seminmf import SkellamSNMF
 from seminmf._inference import em, newton
 from seminmf._inference.acceleration import accelerate
 from seminmf._inference.start import start
-from seminmf._inference.summary import power_of_two, summarise_rows
+from seminmf._inference.summary import power_of_two
 from seminmf._likelihoods import Real
 from seminmf._passes.estep import evaluate_cells
 
@@ -95,7 +95,7 @@ def iteration_table(largest: int) -> None:
         X = synthetic(*sizes)
         unit = power_of_two(float(np.abs(X).max()))
         with problem_of(X, n_components, Real(unit), n_jobs=THREADS) as problem:
-            point = start(problem, summarise_rows(X), "random", RandomState(0))
+            point = start(problem, "random", RandomState(0))
             repeats = 5 if cells * n_components < 10**9 else 1
             plain = best_time(lambda point=point: em.step(problem, point), repeats + 1)
             for _ in range(3):  # past the start, where line searches are long
@@ -121,7 +121,7 @@ def quality_table(seconds: float) -> None:
         X = synthetic(*sizes)
         unit = power_of_two(float(np.abs(X).max()))
         with problem_of(X, sizes[2], Real(unit), n_jobs=THREADS) as problem:
-            point = start(problem, summarise_rows(X), "random", RandomState(0))
+            point = start(problem, "random", RandomState(0))
             curves = {
                 name: own_solver(solver)(problem, point, Limits(1e-6, seconds))
                 for name, solver in solvers.items()

@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale as standardise
 from seminmf import sample_skellam_snmf
 from seminmf._inference import vb
 from seminmf._inference.problem import Prior, Problem
-from seminmf._inference.summary import power_of_two
+from seminmf._inference.summary import power_of_two, summarise_rows
 from seminmf._likelihoods import Integer, Real
 from seminmf._passes.pool import pool
 from seminmf._sources import DenseSource
@@ -64,6 +64,7 @@ def problem_of(
     with pool(n_jobs) as workers:
         yield Problem(
             DenseSource(X),
+            summarise_rows(X),
             likelihood,
             likelihood.unit / scale,
             prior,

@@ -31,7 +31,6 @@ from seminmf import BayesianSkellamSNMF
 from seminmf._inference import em, newton, vb
 from seminmf._inference.acceleration import accelerate
 from seminmf._inference.start import start
-from seminmf._inference.summary import summarise_rows
 
 T = TypeVar("T")
 
@@ -80,7 +79,7 @@ def collect(case: Case, solvers: dict[str, Solver], options: Namespace, journal:
 
     def run(case: Case, solver: Solver, seed: int, limits: Limits) -> Curve:
         with case.problem(scale) as problem:
-            point = start(problem, summarise_rows(case.X), "random", RandomState(seed))
+            point = start(problem, "random", RandomState(seed))
             state = vb.state_from(problem, point) if options.bayes else point
             return solver(problem, state, limits)
 

@@ -37,8 +37,16 @@ class Plain:
     def project(self, problem, point):
         return point
 
-    def multiplicity(self, problem):
-        return tuple(np.ones(1) for _ in range(2))
+
+class Setting:
+    """A problem: something to know, and samples, the rows of a point's first array."""
+
+    def __init__(self, known, n_samples):
+        self.known = known
+        self.sample_weight = np.ones(n_samples)
+
+    def over_samples(self, function, rows, *shared):
+        return function(self, *rows, *shared)
 
 
 class Shares(NamedTuple):
@@ -51,14 +59,14 @@ class Shares(NamedTuple):
 class Mixture(Plain):
     """EM for the weights of a mixture of known densities; the problem has those of each sample."""
 
-    def move(self, densities, state):
-        joint = densities * state.weights
+    def move(self, problem, state):
+        joint = problem.known * state.weights
         return state._replace(weights=(joint / joint.sum(axis=1, keepdims=True)).mean(axis=0))
 
-    def evaluate(self, densities, state):
-        return float(np.sum(np.log(densities @ state.weights)))
+    def evaluate(self, problem, state):
+        return float(np.sum(np.log(problem.known @ state.weights)))
 
-    def project(self, densities, point):
+    def project(self, problem, point):
         return point._replace(weights=point.weights / point.weights.sum())
 
 
@@ -70,7 +78,8 @@ def mixture(seed=0, n_components=4):
     densities = np.exp(-0.5 * (X[:, None] - centres) ** 2)
     weights = rng.dirichlet(np.ones(n_components))
     weights[1] = 0.0
-    return densities, Shares(weights / weights.sum(), rng.uniform(size=3))
+    point = Shares(weights / weights.sum(), rng.uniform(size=3))
+    return Setting(densities, n_components), point
 
 
 class Pair(NamedTuple):
@@ -81,14 +90,14 @@ class Pair(NamedTuple):
 class Contraction(Plain):
     """ln x → ln x · rates, towards 1: the problem has a rate for each number of each array."""
 
-    def move(self, rates, state):
-        return Pair(*(x**rate for x, rate in zip(state, rates, strict=True)))
+    def move(self, problem, state):
+        return Pair(*(x**rate for x, rate in zip(state, problem.known, strict=True)))
 
-    def evaluate(self, rates, state):
+    def evaluate(self, problem, state):
         return -sum(float(np.sum(np.log(x) ** 2)) for x in state)
 
 
-CONTRACTION = Pair(np.array([0.999, 0.9, 0.5]), np.array([[0.99], [0.2]]))
+CONTRACTION = Setting(Pair(np.array([0.999, 0.9, 0.5]), np.array([[0.99], [0.2]])), 3)
 FAR = Pair(np.array([30.0, 0.2, 4.0]), np.array([[0.01], [3.0]]))
 
 
@@ -158,9 +167,9 @@ class OffTrack(Contraction):
         for _ in range(40):
             self.track.append(self.move(CONTRACTION, self.track[-1]))
 
-    def evaluate(self, rates, state):
+    def evaluate(self, problem, state):
         on_track = any(np.array_equal(state.first, point.first) for point in self.track)
-        return super().evaluate(rates, state) if on_track else self.elsewhere
+        return super().evaluate(problem, state) if on_track else self.elsewhere
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -253,8 +262,8 @@ def test_zeros_stay_where_they_are(t):
         ([2.0, 4.0, 0.0, 0.0, 1.4], [0.0]),
     )
     with np.errstate(all="raise"):
-        found = path.at(t)
-        assert math.isfinite(path.step_length((np.ones(1), np.ones(1))))
+        found = path.at(Setting(None, 5), t)
+        assert math.isfinite(path.step_length(Setting(None, 5)))
     assert_array_equal(found.first[:4], path.end.first[:4])
     assert found.first[4] != 1.4
     assert_array_equal(found.second, [0.0])
@@ -277,7 +286,7 @@ def test_what_does_not_move_keeps_its_bits(dtype):
     moving = [np.array([value], dtype=dtype) for value in (1.0, 1.5, 1.8)]
     path = parabola(*((kept, value) for value in moving))
     for t in (1.1, 17.0, 1e6):
-        found = path.at(t)
+        found = path.at(Setting(None, 5), t)
         assert found.first.dtype == found.second.dtype == dtype
         assert_array_equal(found.first, kept)
         assert found.second != moving[2]
@@ -288,13 +297,13 @@ def test_parabola_goes_through_its_points():
     points = [(rng.gamma(5.0, size=4), rng.gamma(5.0, size=(2, 3))) for _ in range(3)]
     path = parabola(*points)
     for t, expected in ((0.0, points[0]), (1.0, points[2])):
-        for found, array in zip(path.at(t), expected, strict=True):
+        for found, array in zip(path.at(Setting(None, 4), t), expected, strict=True):
             assert_allclose(found, array, rtol=1e-12)
     # Berlinet and Roland's form: (1 − t)² x₀ + 2t(1 − t) x₁ + t² x₂, here for logarithms.
     t = 1.3
     x0, x1, x2 = (np.log(first) for first, _ in points)
     expected = np.exp((1 - t) ** 2 * x0 + 2 * t * (1 - t) * x1 + t**2 * x2)
-    assert_allclose(path.at(t).first, expected, rtol=1e-12)
+    assert_allclose(path.at(Setting(None, 4), t).first, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -303,7 +312,7 @@ def test_no_step_is_too_bold(dtype):
     points = [np.array(x, dtype=dtype) for x in ([1.0, 1.0], [9.0, 0.1], [90.0, 0.01])]
     path = parabola(*((x, x) for x in points))
     with np.errstate(all="raise"):
-        factors = path.at(1e6).first / points[2]
+        factors = path.at(Setting(None, 2), 1e6).first / points[2]
     assert_allclose(factors, [np.exp(5.0), np.exp(-5.0)], rtol=1e-6)
 
 
@@ -313,19 +322,21 @@ def test_step_length_counts_repeated_numbers():
     times = np.array([2, 1, 3, 0])
     repeated = parabola(*((np.repeat(first, times), second) for first, second in points))
     weighted = parabola(*points)
-    expected = repeated.step_length((np.ones(1), np.ones(1)))
-    assert weighted.step_length((times, np.ones(1))) == pytest.approx(expected, rel=1e-12)
+    expected = repeated.step_length(Setting(None, times.sum()))
+    setting = Setting(None, 4)
+    setting.sample_weight = times.astype(float)
+    assert weighted.step_length(setting) == pytest.approx(expected, rel=1e-12)
 
 
 def test_step_length_of_a_contraction():
     """ln x → ρ ln x has its fixed point at t = 1 / (1 − ρ)."""
-    rates = Pair(np.full(3, 0.99), np.full((2, 1), 0.99))
+    rates = Setting(Pair(np.full(3, 0.99), np.full((2, 1), 0.99)), 3)
     path, _, _ = Parabola.from_steps(Contraction(), rates, FAR)
-    t = path.step_length((np.ones(1), np.ones(1)))
+    t = path.step_length(rates)
     assert t == pytest.approx(100.0, rel=1e-9)
     near = Pair(*(x**1e-3 for x in FAR))  # so that the change is not too bold
     path, _, _ = Parabola.from_steps(Contraction(), rates, near)
-    for array in path.at(t):
+    for array in path.at(rates, t):
         assert_allclose(array, 1.0, rtol=1e-9)
 
 

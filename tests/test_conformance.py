@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import reference
+from kinds import KINDS
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF
 from seminmf._inference import em
+from seminmf._sources import disk
 
 J, I, K = 11, 6, 3
 
@@ -101,6 +103,7 @@ class Case(NamedTuple):
     prior: dict[str, Any]
     extras: dict[str, Any]
     start: tuple[np.ndarray, np.ndarray]
+    data: Any  # X as the kind of input that is tested
 
     def fit(self, from_start, **options):
         """The estimator, fitted; from the common start or from its own."""
@@ -119,7 +122,7 @@ class Case(NamedTuple):
             fit_options |= dict(zip(self.inference.start, self.start, strict=True))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*have no observed cell")
-            return estimator.fit(self.X, **fit_options)
+            return estimator.fit(self.data, **fit_options)
 
     def trace_of(self, model):
         return getattr(model, self.inference.trace)
@@ -186,17 +189,25 @@ def extras(request):
     return request.param
 
 
+@pytest.fixture(params=["array"])
+def kind(request, monkeypatch):
+    monkeypatch.setattr(disk, "_BLOCK", 3 * 8 * I)  # blocks of three samples
+    return request.param
+
+
 @pytest.fixture
-def case(inference, likelihood, gaps, prior, extras):
+def case(inference, likelihood, gaps, prior, extras, kind):
     rng = np.random.default_rng(7)
     # Multiples of a power of two that sum to 1 exactly: normalisation does not change them.
     counts = rng.multinomial(2**20, rng.dirichlet(np.full(2 * I, 2.0), K))
     atoms = (counts / 2**20).reshape(K, 2, I).swapaxes(0, 1)
     start = (rng.gamma(2.0, 10.0, (J, K)), inference.atom_mass * atoms)
     X = make_data(likelihood, gaps)
-    return Case(inference, likelihood, X, make_prior(prior), EXTRAS[extras], start)
+    data = KINDS[kind](X)
+    return Case(inference, likelihood, X, make_prior(prior), EXTRAS[extras], start, data)
 
 
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 @pytest.mark.parametrize("inference", PLAIN, indirect=True)
 def test_equals_the_reference(case):
     """max_iter=n does exactly n of the paper's iterations from the given start."""
@@ -209,6 +220,14 @@ def test_equals_the_reference(case):
     assert_allclose(case.trace_of(model), values, rtol=1e-9)
     for found, expected in zip(case.state_of(model), state, strict=True):
         assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("extras", ["weights and frozen"], indirect=True)
+@pytest.mark.parametrize("gaps", ["some cells"], indirect=True)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "array"], indirect=True)
+def test_other_kinds_of_data_keep_the_promises(case):
+    test_fit_keeps_its_promises(case)
+    test_last_value_belongs_to_the_returned_state(case)
 
 
 def test_fit_keeps_its_promises(case):

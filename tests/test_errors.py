@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF
@@ -106,11 +105,6 @@ def test_text(estimator):
 def test_no_observed_cell(estimator):
     match = r"X must have at least one observed cell; found gaps \(NaN\) only"
     assert_refuses(match, estimator().fit, np.full((J, I), np.nan))
-
-
-def test_sparse(estimator):
-    with pytest.raises(TypeError, match=r"[Ss]parse data"):
-        estimator().fit(scipy.sparse.csr_array(data()))
 
 
 @pytest.mark.parametrize(

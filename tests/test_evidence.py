@@ -14,6 +14,7 @@ from seminmf._inference.marginal import Task, derivatives, evaluate, prior_const
 from seminmf._inference.nodes import standard_nodes
 from seminmf._inference.prior_statistics import Maps
 from seminmf._inference.problem import Prior, Problem
+from seminmf._inference.summary import summarise_rows
 from seminmf._likelihoods import Integer
 from seminmf._passes.pool import Pool
 from seminmf._passes.quadrature import integrate
@@ -42,9 +43,8 @@ def draw(n_samples, shapes=(5.0, 50.0), seed=0, missing=0.0, mean=100.0):
 def make_problem(X, shape, rate, atom_shape=1.0, n_threads=1):
     prior = Prior(*(np.atleast_2d(np.array(part, dtype=float)) for part in (shape, rate)), None)
     prior = prior._replace(atom_shape=np.full((2, 2, 3), atom_shape))
-    return Problem(
-        DenseSource(X), Integer(), 1.0, prior, np.ones(len(X)), np.zeros(2, bool), Pool(n_threads)
-    )
+    data = DenseSource(X), summarise_rows(X), Integer(), 1.0
+    return Problem(*data, prior, np.ones(len(X)), np.zeros(2, bool), Pool(n_threads))
 
 
 def integrate_problem(problem, atoms, modes):

@@ -14,7 +14,7 @@ from seminmf._passes.features import move_features
 from seminmf._passes.newton import NO_STEP, ONE_STEP, PRECISE, sweep
 from seminmf._passes.pool import Pool
 from seminmf._penalties import Maximum
-from seminmf._sources import Columns, DenseSource
+from seminmf._sources import DenseSource
 
 LIKELIHOODS = {"real": Real(1.0), "integer": Integer()}
 
@@ -29,14 +29,12 @@ def make_problem(likelihood="real", n_samples=70, n_features=9, n_components=3, 
     prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
     weights = rng.uniform(0.5, 2.0, n_samples)
     frozen = np.zeros(n_components, dtype=bool)
-    return Problem(
-        DenseSource(X), LIKELIHOODS[likelihood], 1.0, prior, weights, frozen, Pool(n_threads)
-    )
+    data = DenseSource(X), summarise_rows(X), LIKELIHOODS[likelihood], 1.0
+    return Problem(*data, prior, weights, frozen, Pool(n_threads))
 
 
 def make_point(problem, n_iter=5):
-    X = problem.source.rows(0, problem.source.shape[0])
-    point = start(problem, summarise_rows(X), "random", np.random.RandomState(0))
+    point = start(problem, "random", np.random.RandomState(0))
     for _ in range(n_iter):
         point, _ = em.step(problem, point)
     return point
@@ -191,14 +189,6 @@ def test_groups_of_features_change_little(monkeypatch, likelihood):
 class _Silent:
     def update(self, objective):
         pass
-
-
-def test_columns_of_a_source():
-    X = np.arange(12.0).reshape(3, 4)
-    columns = Columns(DenseSource(X), 1, 3)
-    assert columns.shape == (3, 2)
-    assert_array_equal(columns.rows(1, 3), X[1:3, 1:3])
-    assert columns.rows(0, 3).flags.c_contiguous
 
 
 @pytest.mark.parametrize("sizes", [(3, 5, 2), (40, 3, 7), (17, 1, 2), (1, 30, 1), (33, 16, 20)])

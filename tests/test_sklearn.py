@@ -26,7 +26,9 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [estimator(max_iter=20) for estimator in ESTIMATORS],
+    # Extrapolation makes rounding grow: after twice as many iterations, a sample of weight 2 and
+    # the sample twice may differ by more than the checks allow.
+    [estimator(max_iter=15) for estimator in ESTIMATORS],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -76,5 +78,6 @@ def test_grid_search_over_the_rate(estimator):
 def test_tags_say_what_is_accepted(estimator):
     tags = estimator().__sklearn_tags__()
     assert tags.input_tags.allow_nan
-    assert not tags.input_tags.sparse and not tags.input_tags.positive_only
+    assert tags.input_tags.sparse == (estimator is not EuclideanSNMF)
+    assert not tags.input_tags.positive_only
     assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]

@@ -18,16 +18,17 @@ from . import _validation as check
 from ._checkpoint import Journal, describe
 from ._inference.loop import UNRECORDED, WINDOW, Algorithm, Result, Unrecorded, run
 from ._inference.summary import Summary
+from ._opening import open_source
 from ._progress import Progress
-from ._sources import DenseSource, row_ranges
+from ._sources import Source, row_ranges
 
 S = TypeVar("S")
 
 
 class Data(NamedTuple):
-    """X after the checks: as an array, and summed up."""
+    """X after the checks: as a source, and summed up."""
 
-    X: NDArray
+    source: Source
     summary: Summary
 
 
@@ -61,22 +62,22 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         check_random_state(self.random_state)
 
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
-        array = check.check_array(self, X, fitted=fitted)
-        return Data(array, check.check_values(DenseSource(array), integer=self._wants_integers()))
+        source = open_source(self, X, fitted=fitted)
+        return Data(source, check.check_values(source, integer=self._wants_integers()))
 
     def _wants_integers(self) -> bool:
         """Whether X is refused if it has others."""
         return False
 
     def _journal(
-        self, path: Any, every: Any, X: NDArray, **given: NDArray | None
+        self, path: Any, every: Any, source: Source, **given: NDArray | None
     ) -> tuple[Journal | Unrecorded, RandomState]:
         """Who is told of the iterations, and the source of random numbers that goes with it."""
         random = check_random_state(self.random_state)
         every = check.check_seconds("checkpoint_every", every)
         if path is None:
             return UNRECORDED, random
-        journal = Journal(path, every, describe(self, X, given), random)
+        journal = Journal(path, every, describe(self, source, given), random)
         return journal, journal.random
 
     def _iterate(
@@ -269,12 +270,12 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _fill(self, X: Any, activations: NDArray) -> Any:
         """X with its gaps filled, given the activations of its samples."""
-        filled = np.array(check.check_array(self, X, fitted=True))
-        components = self.components_
-        for start, stop in row_ranges(DenseSource(filled)):
-            block = filled[start:stop]
-            gaps = np.isnan(block)
-            block[gaps] = (activations[start:stop] @ components)[gaps]
+        source = open_source(self, X, fitted=True)
+        filled = np.empty(source.shape, dtype=source.dtype)
+        for rows in row_ranges(source):
+            for part, block in source.blocks(*rows):
+                expected = activations[part] @ self.components_
+                filled[part] = np.where(np.isnan(block), expected, block)
         return like(X, filled)
 
     def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from . import _container as container
 from ._container import Content
 from ._inference.loop import REASONS, Reason, Run
+from ._sources import Source
 
 FORMAT = "seminmf checkpoint"
 FORMAT_VERSION = 1
@@ -140,7 +141,7 @@ class Journal:
                 raise ValueError(f"it was made with {name}={other!r}, not {mine!r}")
 
 
-def describe(estimator: Any, X: NDArray, given: Mapping[str, NDArray | None]) -> dict[str, Any]:
+def describe(estimator: Any, source: Source, given: Mapping[str, NDArray | None]) -> dict[str, Any]:
     """What the result of a fit depends on, as JSON has it; data by their fingerprints."""
     from . import __version__
 
@@ -152,7 +153,7 @@ def describe(estimator: Any, X: NDArray, given: Mapping[str, NDArray | None]) ->
         "estimator": type(estimator).__name__,
         **{name: _plain(value) for name, value in parameters.items() if name not in _FREE},
         "version": __version__,
-        "data": _fingerprint(X),
+        "data": _fingerprint(*source.parts()),
         "start values": {
             name: _fingerprint(value) for name, value in given.items() if value is not None
         },
@@ -165,9 +166,10 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def _fingerprint(array: NDArray) -> str:
+def _fingerprint(*parts: NDArray) -> str:
     digest = hashlib.sha256()
-    container.update_with(digest, array)
+    for array in parts:
+        container.update_with(digest, array)
     return digest.hexdigest()
 
 

@@ -91,7 +91,7 @@ def correlated(
     model = _copy(posterior.model).set_params(**as_parameters(prior))
     model._prior = prior
     data = model._check_data(X)
-    with model._problem(data.X, prior, model.dispersion_) as problem:
+    with model._problem(data, prior, model.dispersion_) as problem:
         start = em.State(model.activations_ / problem.likelihood.unit, model.atoms_)
         if doubt and belief is not None:
             found, weight = surprise.maximise(problem, maps, belief, start)

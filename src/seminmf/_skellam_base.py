@@ -15,12 +15,13 @@ from ._base import BaseSNMF, Data
 from ._inference.acceleration import METHODS as ACCELERATIONS
 from ._inference.problem import Prior, Problem
 from ._inference.start import METHODS as STARTS
-from ._inference.summary import Summary, power_of_two
+from ._inference.summary import power_of_two
 from ._likelihoods import Integer, Real
+from ._opening import ZEROS, open_source
 from ._passes.compiled import announced
 from ._passes.estep import Cells, evaluate_cells
 from ._passes.pool import pool
-from ._sources import DenseSource, row_ranges
+from ._sources import SparseSource, row_ranges
 
 # Below this share of the mean |x| a dispersion is no noise but rounding.
 _LEAST_DISPERSION = 1e-12
@@ -42,6 +43,7 @@ class BaseSkellamSNMF(BaseSNMF):
         super()._check_parameters()
         check.check_choice("likelihood", self.likelihood, ("real", "integer"))
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
+        check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
 
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
         data = super()._check_data(X, fitted=fitted)
@@ -59,7 +61,7 @@ class BaseSkellamSNMF(BaseSNMF):
         must not overflow.
         """
         largest = data.summary.largest
-        name = data.X.dtype.name
+        name = data.source.dtype.name
         least = _LEAST_UNIT[name] * scale if scale and largest > 0 else 0.0
         # Its inverse is a factor of the same type.
         least = max(least, 2.0**-120) if name == "float32" and largest > 0 else least
@@ -67,17 +69,23 @@ class BaseSkellamSNMF(BaseSNMF):
         self._unit = 1.0 if integer else power_of_two(max(largest, least))
 
     @contextmanager
-    def _problem(self, X: NDArray, prior: Prior, scale: float, **others: Any) -> Iterator[Problem]:
+    def _problem(self, data: Data, prior: Prior, scale: float, **others: Any) -> Iterator[Problem]:
         """The problem that passes and algorithms see, with its threads, for a while."""
         likelihood = Integer() if self.likelihood == "integer" else Real(self._unit)
         others = {
-            "sample_weight": np.ones(len(X)),
+            "sample_weight": np.ones(data.source.shape[0]),
             "frozen": np.zeros(self.n_components, dtype=bool),
             **others,
         }
         with announced(), pool(self.n_jobs) as workers:
             yield Problem(
-                DenseSource(X), likelihood, self._unit / scale, prior, pool=workers, **others
+                data.source,
+                data.summary,
+                likelihood,
+                self._unit / scale,
+                prior,
+                pool=workers,
+                **others,
             )
 
     # --- after the fit ----------------------------------------------------------------------
@@ -123,11 +131,10 @@ class BaseSkellamSNMF(BaseSNMF):
         float
         """
         total, n_observed = 0.0, 0
-        for x, activations, cells in self._evaluate(X):
+        for x, _, (rate0, rate1), cells in self._evaluate(X):
             terms = cells.log_likelihood
             if self.likelihood == "real":
                 phi = self.dispersion_
-                rate0, rate1 = activations @ self.atoms_.astype(np.float64)
                 root = np.hypot(x, 2 * np.sqrt(rate0) * np.sqrt(rate1))
                 # Where x and both rates vanish there is no density: such a cell counts as a
                 # hundredth of the noise.
@@ -138,16 +145,30 @@ class BaseSkellamSNMF(BaseSNMF):
             n_observed += int(observed.sum())
         return total / n_observed
 
-    def _evaluate(self, X: Any) -> Iterator[tuple[NDArray, NDArray, Cells]]:
-        """Blocks of X with their activations, and their cells under the model."""
+    def _evaluate(
+        self, X: Any, *, dense: bool = False
+    ) -> Iterator[tuple[NDArray, NDArray, NDArray, Cells]]:
+        """Cells of X, their samples' activations, their rates, and what the model says of them.
+
+        They come in blocks of samples; of a sparse matrix with gaps as rows of stored cells, unless
+        `dense`.
+        """
         check_is_fitted(self)
-        array = check.check_array(self, X, fitted=True)
+        source = open_source(self, X, fitted=True)
         all_activations = np.asarray(self.transform(X), dtype=np.float64)
         likelihood = Integer() if self.likelihood == "integer" else Real(1.0)
         atoms = self.atoms_.astype(np.float64)
-        for start, stop in row_ranges(DenseSource(array)):
-            x, activations = array[start:stop], all_activations[start:stop]
-            yield x, activations, evaluate_cells(x, likelihood, activations, atoms)
+        if isinstance(source, SparseSource) and not dense:
+            for samples, features, x in source.stored():
+                activations = all_activations[samples]
+                rates = np.einsum("nk,skn->sn", activations, atoms[:, :, features])
+                yield x, activations, rates, evaluate_cells(likelihood, x, *rates)
+            return
+        for rows in row_ranges(source):
+            for part, x in source.blocks(*rows):
+                activations = all_activations[part]
+                rates = activations @ atoms
+                yield x, activations, rates, evaluate_cells(likelihood, x, *rates)
 
     def sources(self, X: Any) -> NDArray:
         """Expected share of each component in each cell; the shares sum to X.
@@ -164,7 +185,7 @@ class BaseSkellamSNMF(BaseSNMF):
         ndarray of shape (n_samples, n_features, n_components)
         """
         blocks = []
-        for x, activations, cells in self._evaluate(X):
+        for x, activations, _, cells in self._evaluate(X, dense=True):
             # E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean.
             positive = np.einsum("ji,ki->jik", cells.u0, self.atoms_[0])
             negative = np.einsum("ji,ki->jik", cells.u1, self.atoms_[1])
@@ -172,17 +193,30 @@ class BaseSkellamSNMF(BaseSNMF):
             blocks.append(shares.astype(x.dtype, copy=False))
         return np.concatenate(blocks)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
-def dispersion(
-    divergence: float, summary: Summary, sample_weight: NDArray, n_components: int
-) -> float:
+
+def count_observed(problem: Problem) -> float:
+    """Number of observed cells, with the samples' weights."""
+    _, (number,) = problem.over_samples(_count_samples, ())
+    return number
+
+
+def _count_samples(problem: Problem) -> tuple[tuple, tuple]:
+    return (), (float(problem.summary.row_count @ problem.sample_weight),)
+
+
+def dispersion(problem: Problem, divergence: float) -> float:
     """φ = 2 ΣD / (observed cells − K (I + J)), the noise level of real data, in the unit of ΣD.
 
     A sample counts as often as its weight says.
     """
-    n_observed = float(summary.row_count @ sample_weight)
-    n_parameters = n_components * (len(summary.column_count) + float(sample_weight.sum()))
-    estimate = 2 * divergence / max(n_observed - n_parameters, 1.0)
+    summary, weight = problem.summary, float(problem.sample_weight.sum())
+    n_parameters = problem.n_components * (problem.source.shape[1] + weight)
+    estimate = 2 * divergence / max(count_observed(problem) - n_parameters, 1.0)
     if summary.largest == 0:
         return 1.0
     return max(estimate, _LEAST_DISPERSION * summary.mean_size, _SMALLEST_DISPERSION)

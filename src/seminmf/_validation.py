@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ._inference.atoms import split_signed
 from ._inference.problem import Prior
-from ._inference.summary import Summary, summarise_rows
-from ._sources import Source, row_ranges
+from ._inference.summary import Summary, summarise_cells, summarise_rows
+from ._sources import Source, SparseSource, row_ranges
 
 # Beyond 2^53 neighbouring integers are no longer told apart in float64.
 _LARGEST_INTEGER = 2.0**53
+_INTEGERS = "of integers for likelihood='integer' (check_integer=False lets others pass)"
 
 
 def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
@@ -55,21 +57,16 @@ def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
 
 def check_values(source: Source, *, integer: bool) -> Summary:
     """Refuse infinities and, for the integer likelihood, what is no integer; sum X up."""
-    parts = []
-    for start, stop in row_ranges(source):
-        block = source.rows(start, stop)
-        _refuse(block, start, np.isinf(block), "finite, or NaN for a gap")
-        if integer:
-            with np.errstate(invalid="ignore"):
-                fraction = block != np.rint(block)
-                _refuse(
-                    block,
-                    start,
-                    fraction & ~np.isnan(block),
-                    "of integers for likelihood='integer' (check_integer=False lets others pass)",
-                )
-        parts.append(summarise_rows(block))
-    summary = Summary.combine(parts)
+    if isinstance(source, SparseSource):
+        _refuse_values(source.X.data[None], 0, integer=integer, cell=source.cell)
+        summary = summarise_cells(source.X)
+    else:
+        parts = []
+        for rows in row_ranges(source):
+            for part, block in source.blocks(*rows):
+                _refuse_values(block, part.start, integer=integer)
+                parts.append(summarise_rows(block))
+        summary = Summary.combine(parts)
     if summary.n_observed == 0:
         raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
     return summary
@@ -84,11 +81,19 @@ def check_integer_range(summary: Summary) -> None:
         )
 
 
-def _refuse(block: NDArray, first_row: int, wrong: NDArray, accepted: str) -> None:
+def _refuse_values(
+    block: NDArray, first_row: int, *, integer: bool, cell: Callable | None = None
+) -> None:
+    """Refuse infinities and, if integers are wanted, others; `cell` tells where a number is."""
+    wrong, accepted = np.isinf(block), "finite, or NaN for a gap"
+    if integer and not wrong.any():
+        with np.errstate(invalid="ignore"):
+            wrong, accepted = (block != np.rint(block)) & ~np.isnan(block), _INTEGERS
     if wrong.any():
         j, i = np.argwhere(wrong)[0]
+        row, column = (first_row + j, i) if cell is None else cell(i)
         raise ValueError(
-            f"X must be {accepted}; found {block[j, i]} in row {first_row + j}, column {i}."
+            f"X must be {accepted}; found {block[j, i]} in row {row}, column {column}."
         )
 
 
@@ -210,12 +215,12 @@ def check_prior(estimator: Any, n_samples: int, n_features: int, *, positive_rat
     )
 
 
-def check_weight(sample_weight: Any, X: NDArray) -> NDArray:
+def check_weight(sample_weight: Any, n_samples: int) -> NDArray:
     """Weights of the samples, one each, in float64; 1 if there are none."""
     if sample_weight is None:
-        return np.ones(len(X))
+        return np.ones(n_samples)
     weights = as_numbers("sample_weight", sample_weight, "a number for each sample")
-    weights = _check_sample_weight(weights, X, dtype=np.float64)
+    weights = _check_sample_weight(weights, range(n_samples), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(
             "sample_weight must be at least 0, and above 0 for some sample; "

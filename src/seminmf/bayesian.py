@@ -14,17 +14,15 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from . import _validation as check
 from ._base import Data, like
-from ._inference import activations as rows
 from ._inference import em, loop, vb
 from ._inference.acceleration import accelerate
+from ._inference.activations import refine_posterior, solve_posterior
 from ._inference.choice import choose_algorithm
 from ._inference.problem import Prior, Problem
 from ._inference.start import METHODS as STARTS
 from ._inference.start import start
-from ._inference.summary import Summary
-from ._penalties import Posterior
 from ._random import draw_dirichlet
-from ._skellam_base import BaseSkellamSNMF, dispersion
+from ._skellam_base import BaseSkellamSNMF, count_observed, dispersion
 from .special import exp_digamma
 
 # How far the point is fitted that the posterior starts from, with init="map".
@@ -94,6 +92,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         X / scale is what the model sees: for real data the unit of X is the noise level, and all
         posteriors depend on it. "auto" takes the dispersion of a preliminary fit, so that results
         do not depend on the unit. 1.0 is the paper's model, and the only one for integers.
+    sparse_zeros : {"missing", "observed"}, default="missing"
+        What cells are that a sparse X does not store: gaps, or data that are 0.
 
     Attributes
     ----------
@@ -166,6 +166,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         n_jobs: int | None = None,
         verbose: int = 0,
         scale: float | str = "auto",
+        sparse_zeros: str = "missing",
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
@@ -182,6 +183,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.scale = scale
+        self.sparse_zeros = sparse_zeros
 
     def fit(
         self,
@@ -226,9 +228,9 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self._check_parameters()
         self._check_scale()
         data = self._check_data(X, fitted=False)
-        n_samples, n_features = data.X.shape
+        n_samples, n_features = data.source.shape
         prior = check.check_prior(self, n_samples, n_features, positive_rate=True)
-        weights = check.check_weight(sample_weight, data.X)
+        weights = check.check_weight(sample_weight, n_samples)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
         check.record_features(self, X)
@@ -236,13 +238,13 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self._choose_unit(data)
         starts = {"activation_shape": given[0], "atom_shape": given[1]}
         journal, random = self._journal(
-            checkpoint, checkpoint_every, data.X, **starts, frozen=mask, weights=weights
+            checkpoint, checkpoint_every, data.source, **starts, frozen=mask, weights=weights
         )
         self.dispersion_, interrupted = self._find_scale(data, weights, journal)
         self._choose_unit(data, self.dispersion_)
         sizes = (n_samples, self.n_components, n_features)
         with self._problem(
-            data.X,
+            data,
             prior,
             self.dispersion_,
             sample_weight=weights,
@@ -250,7 +252,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             prior_constant=vb.prior_constant(prior, sizes, weights),
             recorder=journal,
         ) as problem:
-            run = partial(self._run, problem, data.summary, given, interrupted)
+            run = partial(self._run, problem, given, interrupted)
             best = self._best_run(run, lambda state: _mean_components(state.atom_shape), random)
             self._publish(problem, best.result)
         self.stability_ = best.stability
@@ -298,7 +300,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self._check_scale()
         data = self._check_data(X, fitted=False)
         self._choose_unit(data)
-        scale, interrupted = self._find_scale(data, np.ones(len(data.X)))
+        scale, interrupted = self._find_scale(data, np.ones(data.source.shape[0]))
         if interrupted:
             raise KeyboardInterrupt
         return scale
@@ -314,30 +316,23 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             return float(self.scale), False
         if self.likelihood == "integer":
             return 1.0, False
+        preliminary = partial(self._problem, data, _PRELIMINARY_PRIOR, 1.0, sample_weight=weights)
         # Half of the observed cells are left to judge the noise by.
-        n_parameters = float(weights.sum()) + data.X.shape[1]
-        most = int(data.summary.row_count @ weights / (2 * n_parameters))
-        n_components = max(1, min(max(self.n_components, _GENEROUS), most))
-        with self._problem(
-            data.X,
-            _PRELIMINARY_PRIOR,
-            1.0,
-            sample_weight=weights,
-            frozen=np.zeros(n_components, dtype=bool),
-            recorder=recorder,
-        ) as problem:
-            state = start(problem, data.summary, "random", check_random_state(0))
+        n_parameters = float(weights.sum()) + data.source.shape[1]
+        with preliminary() as problem:
+            most = int(count_observed(problem) / (2 * n_parameters))
+        frozen = np.zeros(max(1, min(max(self.n_components, _GENEROUS), most)), dtype=bool)
+        with preliminary(frozen=frozen, recorder=recorder) as problem:
+            state = start(problem, "random", check_random_state(0))
             result = self._iterate(
                 em, problem, state, "noise level", _PRELIMINARY_ITERATIONS, _PRELIMINARY_TOLERANCE
             )
-            data_term = problem.expectations(*result.state).data_term
-        scale = dispersion(-self._unit * data_term, data.summary, weights, n_components)
+            scale = dispersion(problem, -self._unit * em.data_term(problem, result.state))
         return scale, result.interrupted
 
     def _run(
         self,
         problem: Problem,
-        summary: Summary,
         given: tuple[NDArray | None, NDArray | None],
         interrupted: bool,
         random: RandomState,
@@ -347,7 +342,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             state = vb.prior_state(problem)
         else:
             method = "random" if self.init == "map" else self.init
-            point = start(problem, summary, method, random)
+            point = start(problem, method, random)
             if self.init == "map" and not interrupted:
                 point, interrupted = self._find_mode(problem, point)
             state = vb.state_from(problem, point)
@@ -363,7 +358,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         result = self._iterate(algorithm, problem, state, "VBEM", max_iter, self.tol)
         if interrupted:
             return result._replace(reason="interrupted")
-        return self._finish(problem, summary, result) if result.converged else result
+        return self._finish(problem, result) if result.converged else result
 
     def _find_mode(self, problem: Problem, point: em.State) -> tuple[em.State, bool]:
         """The maximum a posteriori near a point, and whether Ctrl-C ended the search for it."""
@@ -373,16 +368,9 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         return result.state, result.interrupted
 
     @staticmethod
-    def _finish(
-        problem: Problem, summary: Summary, result: loop.Result[vb.State]
-    ) -> loop.Result[vb.State]:
+    def _finish(problem: Problem, result: loop.Result[vb.State]) -> loop.Result[vb.State]:
         """Solve for the activations, so that they are those that `transform` would return."""
-        means = vb.geometric(problem, result.state)
-        solved = rows.refine(
-            problem, summary, Posterior(problem.mass), means.atoms, means.activations
-        )
-        shape = vb.shape_of(problem, solved).astype(problem.source.dtype)
-        state = result.state._replace(activation_shape=shape)
+        state = refine_posterior(problem, result.state)
         return result.ending_with(state, vb.evaluate(problem, state))
 
     def _publish(self, problem: Problem, result: loop.Result[vb.State]) -> None:
@@ -402,7 +390,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.stop_reason_ = result.reason
 
     def _solve(self, data: Data) -> NDArray:
-        return self._mean_activations(self._solve_shape(data), data.X.dtype)
+        return self._mean_activations(self._solve_shape(data), data.source.dtype)
 
     def _mean_activations(self, shape: NDArray, dtype: np.dtype) -> NDArray:
         """Posterior means of activations whose posterior shapes are given."""
@@ -416,10 +404,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
 
     def _solve_shape(self, data: Data) -> NDArray:
         """Posterior shapes of the activations of new samples, the atoms' posterior being given."""
-        with self._problem(data.X, self._prior, self.dispersion_) as problem:
-            atoms, _ = vb.geometric_atoms(self.atom_shape_, self._prior.atom_shape)
-            solution = rows.solve(problem, data.summary, Posterior(problem.mass), atoms)
-            return vb.shape_of(problem, solution.activations)
+        with self._problem(data, self._prior, self.dispersion_) as problem:
+            return solve_posterior(problem, self.atom_shape_)
 
     # --- posterior --------------------------------------------------------------------------
 
@@ -552,10 +538,11 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         check.check_count("n_draws", n_draws)
         data = self._check_data(X)
         shape = self._solve_shape(data)
-        filled = self._fill(X, self._mean_activations(shape, data.X.dtype))
+        filled = self._fill(X, self._mean_activations(shape, data.source.dtype))
         random = check_random_state(random_state)
-        ends = [np.array(data.X, dtype=np.float64) for _ in tails]
-        gaps = np.nonzero(np.isnan(data.X))
+        observed = data.source.rows(0, data.source.shape[0])
+        ends = [np.array(observed, dtype=np.float64) for _ in tails]
+        gaps = np.nonzero(np.isnan(observed))
         quantiles = np.quantile(self._draw_cells(shape, gaps, n_draws, random), tails, axis=0)
         for end, values in zip(ends, quantiles, strict=True):
             end[gaps] = values

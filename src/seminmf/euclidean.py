@@ -18,10 +18,11 @@ from ._inference import euclidean, loop
 from ._inference.euclidean import Point, Problem
 from ._inference.start import Filled, from_kmeans, from_svd
 from ._inference.summary import Summary, power_of_two, powers_of_two
+from ._opening import open_source
 from ._passes.compiled import announced
 from ._passes.nnls import solve_rows
 from ._passes.pool import pool
-from ._sources import DenseSource, row_ranges
+from ._sources import row_ranges
 
 # A random start's activations, and what K-means' indicators get on top: no rule leaves a 0 that it
 # multiplies.
@@ -175,13 +176,13 @@ class EuclideanSNMF(BaseSNMF):
         """
         self._check_parameters()
         data = self._check_data(X, fitted=False)
-        weights = check.check_weight(sample_weight, data.X)
-        shape = (self.n_components, data.X.shape[1])
+        weights = check.check_weight(sample_weight, data.source.shape[0])
+        shape = (self.n_components, data.source.shape[1])
         if components is not None:
             components = check.check_components(components, shape)
         mask = check.check_frozen(frozen, self.n_components, components, "components")
         if activations is not None:
-            sizes = (len(data.X), self.n_components)
+            sizes = (data.source.shape[0], self.n_components)
             activations = check.check_start("activations", activations, sizes)
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
@@ -189,12 +190,12 @@ class EuclideanSNMF(BaseSNMF):
         largest = power_of_two(float(weights.max()))
         given = {"components": components, "activations": activations}
         journal, random = self._journal(
-            checkpoint, checkpoint_every, data.X, **given, frozen=mask, weights=weights
+            checkpoint, checkpoint_every, data.source, **given, frozen=mask, weights=weights
         )
         with self._problem(data, weights / largest, mask, journal) as problem:
             run = partial(self._run, problem, data.summary, components, activations)
             best = self._best_run(run, lambda point: point.components, random)
-        self._publish(data.X.dtype, best.result, largest)
+        self._publish(data.source.dtype, best.result, largest)
         self.stability_ = best.stability
         return self
 
@@ -207,9 +208,9 @@ class EuclideanSNMF(BaseSNMF):
         self, data: Data, weights: NDArray, frozen: NDArray, recorder: loop.Recorder
     ) -> Iterator[Problem]:
         """What the algorithm sees, with its threads, for a while."""
-        complete = data.summary.n_observed == data.X.size
+        complete = data.summary.n_observed == data.source.n_cells
         with announced(), pool(self.n_jobs) as workers:
-            source = DenseSource(data.X)
+            source = data.source
             yield Problem(
                 source, self._unit, weights, frozen, complete, self.solver, workers, recorder
             )
@@ -251,7 +252,8 @@ class EuclideanSNMF(BaseSNMF):
         else:
             filled = Filled.from_summary(problem.source, summary, problem.unit)
             build = from_kmeans if self.init == "kmeans" else from_svd
-            _, activations = build(filled, n_components, random)
+            _, activate = build(filled, n_components, random)
+            activations = filled.map(activate)
             size = activations.mean()
             activations = activations / (size if size > 0 else 1.0) + _SPREAD
         activations[summary.row_count == 0] = 0.0
@@ -297,9 +299,9 @@ class EuclideanSNMF(BaseSNMF):
         components = self.components_ / np.float64(self._unit)
         scale = powers_of_two(np.abs(components).max(axis=1))
         with announced(), pool(self.n_jobs) as workers:
-            source = DenseSource(data.X)
+            source = data.source
             solution = solve_rows(source, self._unit, components / scale[:, None], workers)
-        return (solution / scale).astype(data.X.dtype)
+        return (solution / scale).astype(data.source.dtype)
 
     def _membership(self, data: Data) -> NDArray:
         return self._solve(data)
@@ -322,10 +324,11 @@ class EuclideanSNMF(BaseSNMF):
         float
         """
         activations = np.asarray(self.transform(X), dtype=np.float64)
-        array = check.check_array(self, X, fitted=True)
+        source = open_source(self, X, fitted=True)
         total, n_observed = 0.0, 0
-        for start, stop in row_ranges(DenseSource(array)):
-            errors = array[start:stop] - activations[start:stop] @ self.components_
-            total += float(np.nansum(errors * errors))
-            n_observed += int(np.sum(~np.isnan(errors)))
+        for rows in row_ranges(source):
+            for part, block in source.blocks(*rows):
+                errors = block - activations[part] @ self.components_
+                total += float(np.nansum(errors * errors))
+                n_observed += int(np.sum(~np.isnan(errors)))
         return -total / n_observed

@@ -265,7 +265,7 @@ class PriorLearner(BaseEstimator):
     def _check_matrix(self, X: Any, first: bool) -> tuple[int, int]:
         """Numbers of samples and features of a matrix that can be learned from."""
         estimator = clone(self.estimator)
-        shape = estimator._check_data(X, fitted=False).X.shape
+        shape = estimator._check_data(X, fitted=False).source.shape
         if not first:
             validate_data(self, X, reset=False, skip_check_array=True)
         check.check_prior(estimator, *shape, positive_rate=True)

@@ -284,8 +284,8 @@ def _check_data(estimator: BayesianSkellamSNMF, X: Any, numbers: Sequence[int]) 
     model = clone(estimator).set_params(n_components=numbers[0])
     model._check_parameters()
     model._check_scale()
-    array = model._check_data(X, fitted=False).X
+    source = model._check_data(X, fitted=False).source
     for n_components in numbers:
         model.set_params(n_components=n_components)
-        check.check_prior(model, *array.shape, positive_rate=True)
-    return array.astype(np.float64)
+        check.check_prior(model, *source.shape, positive_rate=True)
+    return source.rows(0, source.shape[0]).astype(np.float64)

@@ -12,13 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validation as check
 from ._base import Data
-from ._inference import activations as rows
 from ._inference import em, loop
+from ._inference.activations import refine_maximum, solve_maximum
 from ._inference.choice import choose_algorithm
 from ._inference.problem import Problem
 from ._inference.start import start
-from ._inference.summary import Summary
-from ._penalties import Maximum
 from ._skellam_base import BaseSkellamSNMF, dispersion
 
 SOLVERS = ("newton", "em")
@@ -67,6 +65,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         Threads. None and -1 are all cores; small problems use one in any case.
     verbose : int, default=0
         1 shows a progress bar.
+    sparse_zeros : {"missing", "observed"}, default="missing"
+        What cells are that a sparse X does not store: gaps, or data that are 0.
 
     Attributes
     ----------
@@ -132,6 +132,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         random_state: int | RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        sparse_zeros: str = "missing",
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
@@ -148,6 +149,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.sparse_zeros = sparse_zeros
 
     def fit(
         self,
@@ -191,9 +193,9 @@ class SkellamSNMF(BaseSkellamSNMF):
         """
         self._check_parameters()
         data = self._check_data(X, fitted=False)
-        n_samples, n_features = data.X.shape
+        n_samples, n_features = data.source.shape
         prior = check.check_prior(self, n_samples, n_features, positive_rate=False)
-        weights = check.check_weight(sample_weight, data.X)
+        weights = check.check_weight(sample_weight, n_samples)
         if atoms is not None:
             atoms = check.check_atoms(atoms, self.n_components, n_features)
         mask = check.check_frozen(frozen, self.n_components, atoms)
@@ -208,13 +210,13 @@ class SkellamSNMF(BaseSkellamSNMF):
         )
         self._choose_unit(data, 1.0 if prior_speaks else None)
         given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
-        journal, random = self._journal(checkpoint, checkpoint_every, data.X, **given)
+        journal, random = self._journal(checkpoint, checkpoint_every, data.source, **given)
         with self._problem(
-            data.X, prior, 1.0, sample_weight=weights, frozen=mask, recorder=journal
+            data, prior, 1.0, sample_weight=weights, frozen=mask, recorder=journal
         ) as problem:
-            run = partial(self._run, problem, data.summary, atoms, activations)
+            run = partial(self._run, problem, atoms, activations)
             best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], random)
-            self._publish(problem, data.summary, best.result)
+            self._publish(problem, best.result)
         self.stability_ = best.stability
         return self
 
@@ -225,13 +227,12 @@ class SkellamSNMF(BaseSkellamSNMF):
     def _run(
         self,
         problem: Problem,
-        summary: Summary,
         atoms: NDArray | None,
         activations: NDArray | None,
         random: RandomState,
     ) -> loop.Result[em.State]:
         """One run from one start."""
-        state = start(problem, summary, self.init, random)
+        state = start(problem, self.init, random)
         dtype = problem.source.dtype
         if atoms is not None:
             state = state._replace(
@@ -242,23 +243,19 @@ class SkellamSNMF(BaseSkellamSNMF):
         state = em.above_floor(problem, state)
         name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
         result = self._iterate(algorithm, problem, state, name, self.max_iter, self.tol)
-        return self._finish(problem, summary, result) if result.converged else result
+        return self._finish(problem, result) if result.converged else result
 
     @staticmethod
-    def _finish(
-        problem: Problem, summary: Summary, result: loop.Result[em.State]
-    ) -> loop.Result[em.State]:
+    def _finish(problem: Problem, result: loop.Result[em.State]) -> loop.Result[em.State]:
         """Solve for the activations, so that they are those that `transform` would return."""
-        activations, atoms = result.state
-        solved = rows.refine(problem, summary, Maximum(problem.mass), atoms, activations)
-        state = em.State(solved.astype(problem.source.dtype), atoms)
+        state = refine_maximum(problem, result.state)
         return result.ending_with(state, em.evaluate(problem, state))
 
-    def _publish(self, problem: Problem, summary: Summary, result: loop.Result[em.State]) -> None:
+    def _publish(self, problem: Problem, result: loop.Result[em.State]) -> None:
         """Set the fitted attributes."""
         self._prior = problem.prior
         self.atoms_ = result.state.atoms
-        self.activations_ = result.state.activations * problem.source.dtype.type(self._unit)
+        self.activations_ = self._in_unit_of_data(problem, result.state.activations)
         self.objectives_ = np.array(result.objectives)
         self.objective_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
@@ -266,18 +263,25 @@ class SkellamSNMF(BaseSkellamSNMF):
         self.stop_reason_ = result.reason
         self.dispersion_ = 1.0
         if self.likelihood == "real":
-            data_term = problem.expectations(*result.state).data_term
             self.dispersion_ = dispersion(
-                -self._unit * data_term, summary, problem.sample_weight, self.n_components
+                problem, -self._unit * em.data_term(problem, result.state)
             )
 
     def _solve(self, data: Data) -> NDArray:
-        with self._problem(data.X, self._prior, 1.0) as problem:
-            solution = rows.solve(problem, data.summary, Maximum(problem.mass), self.atoms_)
-        return (solution.activations * self._unit).astype(data.X.dtype)
+        with self._problem(data, self._prior, 1.0) as problem:
+            return self._in_unit_of_data(problem, solve_maximum(problem, self.atoms_))
+
+    def _in_unit_of_data(self, problem: Problem, activations: NDArray) -> NDArray:
+        (scaled,), _ = problem.over_samples(_scale_samples, (activations,), self._unit)
+        return scaled
 
     def _membership(self, data: Data) -> NDArray:
         return self._solve(data)
 
     def _training_membership(self) -> NDArray:
         return self.activations_
+
+
+def _scale_samples(problem: Problem, activations: NDArray, unit: float) -> tuple[tuple, tuple]:
+    """Activations in another unit, in the type of the data."""
+    return ((activations * activations.dtype.type(unit)).astype(problem.source.dtype),), ()

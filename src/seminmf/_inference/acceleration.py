@@ -6,8 +6,8 @@ A plain algorithm goes x₀ → x₁ → x₂. Both methods lay a parabola throu
 
 which is at x₂ for t = 1, and go on from further out, if that is no worse than x₁. They differ in
 how they choose t. The objective out there comes from the same pass as the step from there: what is
-refused costs one pass, and the objective never falls. A point is a NamedTuple of arrays of numbers
-≥ 0, whatever they mean.
+refused costs one pass, and the objective never falls. A point is a NamedTuple of two arrays of
+numbers ≥ 0, whatever they mean; the first has a row for each sample.
 
 References
 ----------
@@ -19,14 +19,14 @@ A. Berlinet and C. Roland, "Acceleration of the EM algorithm: P-EM versus epsilo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._passes.extrapolation import extrapolate, log_differences
+from .._passes.extrapolation import extrapolate, measure
 from .loop import Algorithm
 
 METHODS = ("squarem", "parabolic", None)
@@ -48,10 +48,6 @@ class Accelerable(Algorithm, Protocol):
 
     def project(self, problem: Any, point: Any) -> Any:
         """The point, brought back to where the constraints hold."""
-        ...
-
-    def multiplicity(self, problem: Any) -> Any:
-        """How often each number of a point counts: arrays that broadcast to the point's."""
         ...
 
 
@@ -99,7 +95,7 @@ def squarem(algorithm: Accelerable, problem: Any, state: State) -> tuple[State, 
     """One cycle of SQUAREM: t = |r| / |v|, at least 1 and at most the bound."""
     path, here, there = Parabola.from_steps(algorithm, problem, state.point)
     bound = state.reach
-    t = min(max(path.step_length(algorithm.multiplicity(problem)), 1.0), bound)
+    t = min(max(path.step_length(problem), 1.0), bound)
     image, objective = path.try_out(algorithm, problem, t)
     if not reaches(objective, there.objective):
         return State(path.end, max(bound / _SHRINKAGE, 1.0)), here
@@ -130,45 +126,57 @@ def reaches(objective: float, goal: float) -> bool:
 
 
 class Parabola(NamedTuple):
-    """x₂, and r and v for each of its arrays; both are 0 for numbers that are 0 in any point."""
+    """The points x₀, x₁ and x₂ of two steps; numbers that are 0 in any of them do not move."""
 
+    x0: Any
+    x1: Any
     end: Any
-    r: Sequence[NDArray]
-    v: Sequence[NDArray]
 
     @classmethod
     def from_steps(cls, algorithm: Accelerable, problem: Any, x0: Any) -> tuple[Parabola, Any, Any]:
         """The parabola of two steps from x₀, with their infos, of x₀ and of x₁."""
         x1, here = algorithm.step(problem, x0)
         x2, there = algorithm.step(problem, x1)
-        r, v = zip(*map(log_differences, x0, x1, x2), strict=True)
-        return cls(x2, r, v), here, there
+        return cls(x0, x1, x2), here, there
 
-    def step_length(self, multiplicity: Any) -> float:
+    def step_length(self, problem: Any) -> float:
         """|r| / |v|, where each number counts in proportion to its size in x₂.
 
         What a count tells about the logarithm of its mean is proportional to that mean. In a plain
         sum of squares the many numbers that are on their way to 0 would decide.
         """
-        r2 = v2 = 0.0
-        for times, end, r, v in zip(multiplicity, *self, strict=True):
-            weight = times * end.astype(np.float64)
-            mean = weight.sum() / np.broadcast_to(times, end.shape).sum()
-            weight /= max(mean, np.finfo(np.float64).tiny)
-            r2 += float(np.sum(weight * r * r))
-            v2 += float(np.sum(weight * v * v))
+        of_samples, of_all = zip(*self, strict=True)
+        _, (first,) = problem.over_samples(_measure_samples, of_samples)
+        r2, v2 = np.sum([_relative(first), _relative(measure(*of_all, 1.0))], axis=0)
         return math.sqrt(r2 / v2) if v2 > 0 else math.inf
 
     def try_out(self, algorithm: Accelerable, problem: Any, t: float) -> tuple[Any, float]:
         """One step from the point at t: where it leads, and the objective at the point."""
-        point = self.end if t == 1 else algorithm.project(problem, self.at(t))
+        point = self.end if t == 1 else algorithm.project(problem, self.at(problem, t))
         image, info = algorithm.step(problem, point)
         return image, info.objective
 
-    def at(self, t: float) -> Any:
+    def at(self, problem: Any, t: float) -> Any:
         """Point at t, as a multiple of x₂: what did not move stays as it is, to the last bit."""
-        along, across = 2 * (t - 1), t * t - 1
-        arrays = [
-            extrapolate(*part, along, across, _MOST_CHANGE) for part in zip(*self, strict=True)
-        ]
-        return self.end._make(arrays)
+        of_samples, of_all = zip(*self, strict=True)
+        way = 2 * (t - 1), t * t - 1, _MOST_CHANGE
+        (moved,), _ = problem.over_samples(_extrapolate_samples, of_samples, way)
+        return self.end._make([moved, extrapolate(*of_all, *way)])
+
+
+def _measure_samples(problem: Any, x0: NDArray, x1: NDArray, x2: NDArray) -> tuple[tuple, tuple]:
+    """Sums over samples, which count by their weights."""
+    return (), (measure(x0, x1, x2, problem.sample_weight[:, None]),)
+
+
+def _extrapolate_samples(
+    problem: Any, x0: NDArray, x1: NDArray, x2: NDArray, way: tuple[float, float, float]
+) -> tuple[tuple, tuple]:
+    return (extrapolate(x0, x1, x2, *way),), ()
+
+
+def _relative(sums: NDArray) -> NDArray:
+    """Σ w r² and Σ w v² in units of the mean w, from `measure`'s sums."""
+    number, weight, r2, v2 = sums
+    mean = max(weight / number, np.finfo(np.float64).tiny)
+    return np.array([r2, v2]) / mean

@@ -11,9 +11,9 @@ from .._likelihoods import Integer
 from .._passes.em_rows import solve_by_em
 from .._passes.newton import PRECISE, sweep
 from .._penalties import Maximum, Posterior
+from . import em, vb
 from .em import ACTIVATION_FLOOR
 from .problem import Problem, shares
-from .summary import Summary
 
 
 class Solution(NamedTuple):
@@ -27,22 +27,62 @@ class Solution(NamedTuple):
 _BETTER = 1e-9
 
 
-def solve(
-    problem: Problem, summary: Summary, kind: Maximum | Posterior, atoms: NDArray
-) -> Solution:
+def solve_maximum(problem: Problem, atoms: NDArray) -> NDArray:
+    """Activations that are most probable, given the atoms."""
+    (activations,), _ = problem.over_samples(_solve_maximum, (), atoms)
+    return activations
+
+
+def refine_maximum(problem: Problem, point: em.State) -> em.State:
+    """The point with the activations that belong to its atoms, in the type of the data."""
+    rows, _ = problem.over_samples(_refine_maximum, (point.activations,), point.atoms)
+    return em.State(rows[0], point.atoms)
+
+
+def solve_posterior(problem: Problem, atom_shape: NDArray) -> NDArray:
+    """Posterior shapes of the activations, given those of the atoms."""
+    atoms, _ = vb.geometric_atoms(atom_shape, problem.prior.atom_shape)
+    (shape,), _ = problem.over_samples(_solve_posterior, (), atoms)
+    return shape
+
+
+def refine_posterior(problem: Problem, point: vb.State) -> vb.State:
+    """The point with the activations' posterior that belongs to its atoms', in the data's type."""
+    atoms, _ = vb.geometric_atoms(point.atom_shape, problem.prior.atom_shape)
+    rows, _ = problem.over_samples(_refine_posterior, (point.activation_shape,), atoms)
+    return vb.State(rows[0], point.atom_shape)
+
+
+def _solve_maximum(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
+    return (solve(problem, Maximum(problem.mass), atoms).activations,), ()
+
+
+def _refine_maximum(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    solved = refine(problem, Maximum(problem.mass), atoms, activations)
+    return (solved.astype(problem.source.dtype),), ()
+
+
+def _solve_posterior(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
+    solution = solve(problem, Posterior(problem.mass), atoms)
+    return (vb.shape_of(problem, solution.activations),), ()
+
+
+def _refine_posterior(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    means, _ = vb.geometric(problem, shape)
+    solved = refine(problem, Posterior(problem.mass), atoms, means)
+    return (vb.shape_of(problem, solved).astype(problem.source.dtype),), ()
+
+
+def solve(problem: Problem, kind: Maximum | Posterior, atoms: NDArray) -> Solution:
     """Solve every row from a start that only the row decides."""
-    return _solve_from(problem, kind, atoms, own_start(problem, summary, kind))
+    return _solve_from(problem, kind, atoms, own_start(problem, kind))
 
 
 def refine(
-    problem: Problem,
-    summary: Summary,
-    kind: Maximum | Posterior,
-    atoms: NDArray,
-    activations: NDArray,
+    problem: Problem, kind: Maximum | Posterior, atoms: NDArray, activations: NDArray
 ) -> NDArray:
     """What `solve` returns, unless a row's problem is not convex and `activations` lead further."""
-    solution = solve(problem, summary, kind, atoms)
+    solution = solve(problem, kind, atoms)
     if is_convex(problem):
         return solution.activations
     other = _solve_from(problem, kind, atoms, activations)
@@ -56,9 +96,9 @@ def is_convex(problem: Problem) -> bool:
     return real and bool(np.all(problem.prior.activation_shape >= 1))
 
 
-def own_start(problem: Problem, summary: Summary, kind: Maximum | Posterior) -> NDArray:
+def own_start(problem: Problem, kind: Maximum | Posterior) -> NDArray:
     """Each row's Σ|x|, divided among the components, plus the prior's part."""
-    share = shares(problem, summary)
+    share = shares(problem)
     shape, rate, _ = problem.prior
     excess = shape - 1 if isinstance(kind, Maximum) else shape
     start = (share[:, None] + np.maximum(excess, 0) / problem.mass) / (1 + rate)

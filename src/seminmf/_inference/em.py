@@ -43,32 +43,38 @@ def point(state: State) -> State:
 
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors are updated from the same E-step."""
-    expected = problem.expectations(*state)
-    prior_term = _update_activations(problem, state.activations, expected.activations)
-    info = Info(objective(problem, state, expected.data_term, prior_term))
-    atoms = update_atoms(problem, state.atoms, state.atoms * expected.atoms)
-    return State(expected.activations, atoms), info
+    rows, sums = problem.over_samples(_step_samples, (state.activations,), state.atoms)
+    u_atoms, data_term, prior_term = sums
+    info = Info(objective(problem, state.atoms, data_term, prior_term))
+    atoms = update_atoms(problem, state.atoms, state.atoms * u_atoms)
+    return State(rows[0], atoms), info
+
+
+def _step_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """New activations; U^atoms, data term and the activations' log-prior at the old ones."""
+    expected = problem.expectations(activations, atoms)
+    prior_term = _update_activations(problem, activations, expected.activations)
+    return (expected.activations,), (expected.atoms, expected.data_term, prior_term)
 
 
 def above_floor(problem: Problem, state: State) -> State:
     """The state, moved to where shapes below 1 allow it to be; frozen atoms stay."""
     activations, atoms = state
     if np.any(problem.prior.activation_shape < 1):
-        activations = np.maximum(activations, ACTIVATION_FLOOR)
+        (activations,), _ = problem.over_samples(_floor_samples, (activations,))
     if np.any(problem.prior.atom_shape < 1):
         atoms = _normalise_free(problem, atoms, ATOM_FLOOR)
     return State(activations, atoms)
+
+
+def _floor_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    return (np.maximum(activations, ACTIVATION_FLOOR),), ()
 
 
 def project(problem: Problem, point: State) -> State:
     """The point, brought back to where the constraints hold; frozen atoms stay."""
     atoms = _normalise_free(problem, point.atoms, 0.0)
     return above_floor(problem, State(point.activations, atoms))
-
-
-def multiplicity(problem: Problem) -> State:
-    """How often each number of a point counts: activations as often as their sample."""
-    return State(problem.sample_weight[:, None], np.ones((1, 1, 1)))
 
 
 def _normalise_free(problem: Problem, atoms: NDArray, floor: float) -> NDArray:
@@ -78,9 +84,20 @@ def _normalise_free(problem: Problem, atoms: NDArray, floor: float) -> NDArray:
 
 def evaluate(problem: Problem, state: State) -> float:
     """Objective f of the paper at a state."""
-    expected = problem.expectations(*state)
-    prior_term = _update_activations(problem, state.activations, expected.activations)
-    return objective(problem, state, expected.data_term, prior_term)
+    _, sums = problem.over_samples(_evaluate_samples, (state.activations,), state.atoms)
+    return objective(problem, state.atoms, *sums)
+
+
+def data_term(problem: Problem, state: State) -> float:
+    """Log-likelihood of the observed cells."""
+    _, sums = problem.over_samples(_evaluate_samples, (state.activations,), state.atoms)
+    return sums[0]
+
+
+def _evaluate_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple:
+    """Data term and the activations' log-prior."""
+    _, (_, *terms) = _step_samples(problem, activations, atoms)
+    return (), tuple(terms)
 
 
 def _update_activations(problem: Problem, activations: NDArray, expected: NDArray) -> float:
@@ -121,12 +138,12 @@ def update_atoms(problem: Problem, atoms: NDArray, counts: NDArray) -> NDArray:
     return updated.astype(atoms.dtype, copy=False)
 
 
-def objective(problem: Problem, state: State, data_term: float, activation_term: float) -> float:
+def objective(problem: Problem, atoms: NDArray, data_term: float, activation_term: float) -> float:
     """f: log-likelihood and log-priors, constants dropped (the paper's full objective)."""
     value = problem.mass * data_term + activation_term
     shape = problem.prior.atom_shape
     if np.any(shape != 1):
         with np.errstate(divide="ignore"):
-            logarithm = np.log(state.atoms.astype(np.float64))
+            logarithm = np.log(atoms.astype(np.float64))
         value += float(np.sum((shape - 1) * np.where(shape == 1, 0.0, logarithm)))
     return value

@@ -107,7 +107,7 @@ def some_samples(problem: Problem, n_samples: int) -> tuple[Problem, NDArray]:
         return problem, np.arange(total)
     rows = np.arange(n_samples) * total // n_samples
     weight = problem.sample_weight[rows] * (total / n_samples)
-    source = DenseSource(problem.source.rows(0, total)[rows])
+    source = DenseSource(problem.source.take(rows))
     shape, rate = (
         part[rows] if len(part) == total else part
         for part in (problem.prior.activation_shape, problem.prior.activation_rate)

@@ -20,7 +20,7 @@ from .._passes.features import move_features
 from .._passes.lanes import TOWARDS_BARRIER
 from .._passes.newton import NO_STEP, ONE_STEP, Effort, Sweep, sweep
 from .._penalties import Maximum
-from .._sources import Columns
+from .._sources import SparseSource
 from . import em
 from .atoms import NOTHING
 from .problem import Problem
@@ -116,14 +116,20 @@ class _Terms(NamedTuple):
 
 
 def suits(problem: Problem) -> bool:
-    """Whether Newton's method can be used: shapes below 1 have no convex penalty."""
+    """Whether Newton's method can be used: shapes below 1 have no convex penalty.
+
+    Nor is it for stored cells alone, whose features have too many Hessians for so few cells.
+    """
+    if isinstance(problem.source, SparseSource):
+        return False
     shape, _, atom_shape = problem.prior
     return bool(np.all(shape >= 1) and np.all(atom_shape >= 1))
 
 
 def start(problem: Problem, point: em.State) -> State:
     """State to start from."""
-    n_samples, n_features = problem.source.shape
+    n_features = problem.source.shape[1]
+    (gains,), _ = problem.over_samples(_unknown_gains, (point.activations,))
     return State(
         point.activations,
         point.atoms,
@@ -134,10 +140,14 @@ def start(problem: Problem, point: em.State) -> State:
         point,
         _FIRST_MOMENTUM,
         0,
-        np.full(n_samples, np.inf),
+        gains,
         0.0,
         0,
     )
+
+
+def _unknown_gains(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    return (np.full(len(activations), np.inf),), ()
 
 
 def after_warm_up(problem: Problem, point: em.State) -> State:
@@ -163,28 +173,27 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     if state.age == _WARM_UP:
         state = after_warm_up(problem, point(state))
     info = Info(state.objective)
-    target = _target(problem, state)
-    proposal = _propose(problem, state, target)
-    found = _sweep(problem, proposal, state)
-    objective = _objective(problem, proposal.atoms, found)
+    proposal = _propose(problem, state)
+    (activations, gains, target), found = _sweep(problem, proposal, state)
+    objective = em.objective(problem, proposal.atoms, 0.0, -problem.mass * found.value)
     if not objective >= state.objective:
         return _failed(problem, state, found), info
     momentum = state.momentum
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
-    terms = _terms(problem, found.activations, proposal.atoms)
     atoms = proposal.atoms.astype(np.float64)
+    terms = _terms(problem, found.price, found.excess, atoms)
     following = State(
-        found.activations,
+        activations,
         proposal.atoms,
         objective,
-        _moves(problem, found, terms, atoms),
+        _moves(problem, activations, found, terms, atoms),
         found.features + terms.by_feature(atoms),
         np.minimum(2 * state.trust, 1),
-        target,
+        em.State(target, proposal.target),
         momentum,
         0,
-        found.gains,
+        gains,
         (objective - state.objective) / problem.mass,
         state.age + 1,
     )
@@ -199,72 +208,163 @@ def _warm_up(problem: Problem, state: State) -> tuple[State, Info]:
     return start(problem, following)._replace(age=state.age + 1), Info(info.objective)
 
 
-def _propose(problem: Problem, state: State, target: em.State) -> em.State:
+class _Proposal(NamedTuple):
+    """Where to go: atoms, and how to get the activations there.
+
+    Attributes
+    ----------
+    activations : (J, K) array
+        Those to start from; times `totals`, they are the target.
+    totals : (K,) array
+    momentum : float
+        Share of the way from the previous target by which the activations go beyond.
+    target, atoms : (2, K, I) arrays
+        Atoms of the target, and those beyond it.
+    """
+
+    activations: NDArray
+    totals: NDArray
+    momentum: float
+    target: NDArray
+    atoms: NDArray
+
+
+def _propose(problem: Problem, state: State) -> _Proposal:
     """The boldest proposal that has not failed yet."""
-    if state.failures == 0:
-        return _extrapolate(problem, target, state)
-    if state.failures < _MOST_FAILURES:
-        return target
-    return em.step(problem, point(state))[0]
+    if state.failures >= _MOST_FAILURES:
+        activations, atoms = em.step(problem, point(state))[0]
+        return _Proposal(activations, np.ones(len(problem.frozen)), 0.0, atoms, atoms)
+    totals, target = _target(problem, state)
+    if state.failures > 0 or state.momentum == 0:
+        return _Proposal(state.activations, totals, 0.0, target, target)
+    atoms = _beyond(target, state.previous.atoms, state.momentum)
+    sums = atoms.sum(axis=(0, 2))
+    usable = ~problem.frozen & (sums > 0)
+    atoms = np.where(usable[:, None], atoms / np.where(usable, sums, 1)[:, None], target)
+    atoms = atoms.astype(target.dtype, copy=False)
+    return _Proposal(state.activations, totals, state.momentum, target, atoms)
 
 
-def _target(problem: Problem, state: State) -> em.State:
-    """Where the Newton step on the atoms leads; their sums go into the activations."""
+def _target(problem: Problem, state: State) -> tuple[NDArray, NDArray]:
+    """Where the Newton step on the atoms leads: their sums, which go into the activations; and
+    what they are then."""
     atoms = _unnormalised(state)
     totals = atoms.sum(axis=(0, 2))
     changed = ~problem.frozen & (totals > NOTHING) & (totals < np.inf)
     totals = np.where(changed, totals, 1)
-    dtype = state.atoms.dtype
-    atoms = np.where(changed[:, None], atoms / totals[:, None], state.atoms).astype(dtype)
-    return em.State(state.activations * totals.astype(dtype), atoms)
+    atoms = np.where(changed[:, None], atoms / totals[:, None], state.atoms)
+    return totals, atoms.astype(state.atoms.dtype)
 
 
-def _extrapolate(problem: Problem, target: em.State, state: State) -> em.State:
+def _beyond(target: NDArray, previous: NDArray, momentum: float) -> NDArray:
     """Beyond the target, by a share of the way from the previous one."""
-    if state.momentum == 0:
-        return target
-    proposals = []
-    for to, before in zip(target, state.previous, strict=True):
-        proposal = to - before
-        proposal *= to.dtype.type(state.momentum)
-        proposal += to
-        # Not to 0, from where there is hardly a way back.
-        proposals.append(np.maximum(proposal, to.dtype.type(TOWARDS_BARRIER) * to, out=proposal))
-    activations, atoms = proposals
-    totals = atoms.sum(axis=(0, 2))
-    usable = ~problem.frozen & (totals > 0)
-    atoms = np.where(usable[:, None], atoms / np.where(usable, totals, 1)[:, None], target.atoms)
-    return em.State(activations, atoms.astype(target.atoms.dtype, copy=False))
+    beyond = target - previous
+    beyond *= target.dtype.type(momentum)
+    beyond += target
+    # Not to 0, from where there is hardly a way back.
+    return np.maximum(beyond, target.dtype.type(TOWARDS_BARRIER) * target, out=beyond)
 
 
-def _sweep(problem: Problem, proposal: em.State, state: State) -> Sweep:
+class _Sums(NamedTuple):
+    """What a sweep sums up over the samples.
+
+    Attributes
+    ----------
+    value : float
+        Value of all samples' problems: minus the objective but for the atoms' prior, over the mass.
+    features_before, features, slopes, grams
+        As `newton.Sweep` has them.
+    price, excess : (K,) arrays
+        Σ_j β λ and Σ_j (α − 1), the latter in the unit of λ.
+    """
+
+    value: float
+    features_before: NDArray
+    features: NDArray
+    slopes: NDArray
+    grams: NDArray
+    price: NDArray
+    excess: NDArray
+
+
+def _sweep(problem: Problem, proposal: _Proposal, state: State) -> tuple[tuple, _Sums]:
     """Newton steps on all activations but those that had next to nothing to gain."""
-    threshold = _NEGLIGIBLE * state.gain / len(state.gains)
-    collect = _features_at_once(problem) == problem.source.shape[1]
-    return _run_sweep(problem, proposal, ONE_STEP, state.gains.copy(), threshold, collect)
+    n_samples, n_features = problem.source.shape
+    rows, sums = problem.over_samples(
+        _sweep_samples,
+        (proposal.activations, state.previous.activations, state.gains),
+        proposal.totals,
+        proposal.momentum,
+        proposal.atoms,
+        _NEGLIGIBLE * state.gain / n_samples,
+        _features_at_once(problem) == n_features,
+    )
+    return rows, _Sums(*sums)
 
 
-def _look(problem: Problem, point: em.State) -> Sweep:
-    """What the atoms need at a point, without a step on the activations."""
-    return _run_sweep(problem, point, NO_STEP, np.zeros(len(point.activations)), 0.0, True)
+def _sweep_samples(
+    problem: Problem,
+    activations: NDArray,
+    previous: NDArray,
+    gains: NDArray,
+    totals: NDArray,
+    momentum: float,
+    atoms: NDArray,
+    threshold: float,
+    collect: bool,
+) -> tuple[tuple, tuple]:
+    """New activations, their gains, and the target; and what `_Sums` has."""
+    target = activations * totals.astype(activations.dtype)
+    proposed = _beyond(target, previous, momentum) if momentum else target.copy()
+    found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, collect)
+    value = float(found.values @ problem.sample_weight) - em.unit_term(problem) / problem.mass
+    sums = (value, *found[-4:], *_prior_sums(problem, found.activations))
+    return (found.activations, found.gains, target), sums
+
+
+def _look_samples(
+    problem: Problem, activations: NDArray, atoms: NDArray, first: int, last: int
+) -> tuple[tuple, tuple]:
+    """What the atoms of some features need at a point, without a step on the activations."""
+    part = problem._replace(source=problem.source.columns(first, last))
+    group = np.ascontiguousarray(atoms[:, :, first:last], dtype=activations.dtype)
+    still = np.zeros(len(activations))
+    found = _run_sweep(part, activations.copy(), group, NO_STEP, still, 0.0, True)
+    return (), (found.slopes, found.grams)
+
+
+def _prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
+    """Σ_j β λ and Σ_j (α − 1) for each component, with the samples' weights."""
+    shape, rate, _ = problem.prior
+    price = problem.sample_weight @ np.multiply(rate, activations, dtype=np.float64)
+    if np.all(shape == 1):
+        return price, np.zeros(problem.n_components)
+    excess = np.broadcast_to((shape - 1) / problem.mass, activations.shape)
+    return price, problem.sample_weight @ excess
+
+
+def _prior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    return (), _prior_sums(problem, activations)
 
 
 def _run_sweep(
     problem: Problem,
-    point: em.State,
+    activations: NDArray,
+    atoms: NDArray,
     effort: Effort,
     gains: NDArray,
     threshold: float,
     collect: bool,
 ) -> Sweep:
+    """A sweep over the samples, whose activations are overwritten."""
     shape, rate, _ = problem.prior
     return sweep(
         problem.source,
         problem.likelihood,
         Maximum(problem.mass),
         effort,
-        np.array(point.activations, order="C"),
-        point.atoms,
+        np.ascontiguousarray(activations),
+        atoms,
         shape,
         rate,
         problem.sample_weight,
@@ -282,53 +382,43 @@ def _features_at_once(problem: Problem) -> int:
     return min(n_features, max(_LEAST_FEATURES, _HESSIANS // (3 * n_pairs)))
 
 
-def _objective(problem: Problem, atoms: NDArray, found: Sweep) -> float:
-    """Objective at the point that a sweep ended with: its values have the activations' prior."""
-    value = -problem.mass * float(found.values @ problem.sample_weight)
-    state = em.State(found.activations, atoms)
-    return em.objective(problem, state, 0.0, value + em.unit_term(problem))
-
-
-def _moves(problem: Problem, found: Sweep, terms: _Terms, atoms: NDArray) -> NDArray:
+def _moves(
+    problem: Problem, activations: NDArray, found: _Sums, terms: _Terms, atoms: NDArray
+) -> NDArray:
     """Newton step on the atoms (2, K, I), by groups of features if all at once are too many."""
     n_features, at_once = atoms.shape[2], _features_at_once(problem)
     moves = np.empty(atoms.shape)
     for first in range(0, n_features, at_once):
         part = slice(first, min(first + at_once, n_features))
-        group = atoms[:, :, part]
-        collected = found
+        slopes, grams = found.slopes, found.grams
         if at_once < n_features:
-            source = Columns(problem.source, part.start, part.stop)
-            activations = found.activations
-            point = em.State(activations, group.astype(activations.dtype))
-            collected = _look(problem._replace(source=source), point)
-        slopes = collected.slopes + terms.price[:, None]
+            group = (atoms, part.start, part.stop)
+            _, (slopes, grams) = problem.over_samples(_look_samples, (activations,), *group)
+        slopes = slopes + terms.price[:, None]
         excess = np.broadcast_to(terms.excess, atoms.shape)[:, :, part]
-        moves[:, :, part] = move_features(slopes, collected.grams, group, excess, problem.frozen)
+        moves[:, :, part] = move_features(slopes, grams, atoms[:, :, part], excess, problem.frozen)
     return moves
 
 
-def _terms(problem: Problem, activations: NDArray, atoms: NDArray) -> _Terms:
+def _terms(problem: Problem, price: NDArray, excess: NDArray, atoms: NDArray) -> _Terms:
     """What the priors add to each feature's problem."""
-    shape, rate, atom_shape = problem.prior
-    price = problem.sample_weight @ np.multiply(rate, activations, dtype=np.float64)
+    shape, _, atom_shape = problem.prior
     if np.all(shape == 1) and np.all(atom_shape == 1):
         return _Terms(price, np.zeros((1, 1, 1)))
-    n_samples = len(activations)
     atom_excess = np.broadcast_to((atom_shape - 1) / problem.mass, atoms.shape)
-    excess = np.broadcast_to((shape - 1) / problem.mass, (n_samples, problem.n_components))
-    balance = atom_excess.sum(axis=(0, 2)) - problem.sample_weight @ excess
+    balance = atom_excess.sum(axis=(0, 2)) - excess
     return _Terms(
         price + np.maximum(balance, 0), atom_excess + np.maximum(-balance, 0)[:, None] * atoms
     )
 
 
-def _failed(problem: Problem, state: State, found: Sweep) -> State:
+def _failed(problem: Problem, state: State, found: _Sums) -> State:
     """The state after its proposal was dropped: the next will be more careful."""
     state = state._replace(failures=state.failures + 1, age=state.age + 1)
     if state.failures == 1:
         return state._replace(momentum=_SHRINKAGE * state.momentum)
-    terms = _terms(problem, state.activations, state.atoms)
+    _, (price, excess) = problem.over_samples(_prior_samples, (state.activations,))
+    terms = _terms(problem, price, excess, state.atoms)
     tried = found.features_before + terms.by_feature(_unnormalised(state))
     risen = ~(tried <= state.features)
     to_blame = risen if risen.any() else ~risen

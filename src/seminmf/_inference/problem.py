@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._likelihoods import Integer, Real
+from .._passes.cells import estep_of_cells
 from .._passes.estep import Expectations, estep
 from .._passes.pool import Pool
-from .._sources import Source
+from .._sources import Source, SparseSource
 from .loop import UNRECORDED, Recorder
+from .place import HERE, Place
 from .summary import Summary
 
 
@@ -33,6 +36,8 @@ class Problem(NamedTuple):
     ----------
     source : Source
         The data.
+    summary : Summary
+        The same, summed up.
     likelihood : Real or Integer
         Its `unit` is the unit of the activations inside: those of a state are in X's unit / unit.
     mass : float
@@ -46,9 +51,12 @@ class Problem(NamedTuple):
         The part of the variational bound that depends on the priors alone.
     recorder : Recorder
         Who is told of the iterations.
+    place : Place
+        Where arrays with a row for each sample are, and the work on them is done.
     """
 
     source: Source
+    summary: Summary
     likelihood: Real | Integer
     mass: float
     prior: Prior
@@ -57,17 +65,40 @@ class Problem(NamedTuple):
     pool: Pool
     prior_constant: float = 0.0
     recorder: Recorder = UNRECORDED
+    place: Place = HERE
 
     @property
     def n_components(self) -> int:
         """Number of components, K."""
         return len(self.frozen)
 
+    def over_samples(self, function: Callable, rows: tuple, *shared: Any) -> tuple[tuple, tuple]:
+        """Call a function for all samples, or for one part of them after the other.
+
+        Parameters
+        ----------
+        function : callable
+            Of a problem, the `rows` of its samples and `shared`; it returns two tuples: arrays with
+            rows for these samples, and sums over them. It has its name in a module, so that it can
+            be sent elsewhere.
+        rows : tuple of arrays
+            With a row for each sample.
+        *shared
+            The same for all samples.
+
+        Returns
+        -------
+        rows, sums : tuples
+            Those of all samples.
+        """
+        return self.place.run(self, function, rows, shared)
+
     def expectations(self, activations: NDArray, atoms: NDArray) -> Expectations:
         """Run the E-step at these activations and atoms, or their geometric means."""
-        return estep(
-            self.source, self.likelihood, activations, atoms, self.sample_weight, self.pool
-        )
+        others = self.likelihood, activations, atoms, self.sample_weight, self.pool
+        if isinstance(self.source, SparseSource):
+            return estep_of_cells(self.source, *others)
+        return estep(self.source, *others)
 
     def weighted_sum(self, per_activation: NDArray) -> float:
         """Sum of something with one value for each activation, with the samples' weights."""
@@ -75,8 +106,8 @@ class Problem(NamedTuple):
         return float(rows @ self.sample_weight)
 
 
-def shares(problem: Problem, summary: Summary) -> NDArray:
+def shares(problem: Problem) -> NDArray:
     """Σ|x| of each sample as if it had no gaps, divided among the components."""
-    n_features = problem.source.shape[1]
+    summary, n_features = problem.summary, problem.source.shape[1]
     mass = summary.row_mass / problem.likelihood.unit
     return mass * n_features / np.maximum(summary.row_count, 1) / problem.n_components

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import RandomState
@@ -16,8 +18,9 @@ from .summary import Summary
 
 METHODS = ("random", "kmeans", "svd", "prior")
 
-# K-means and SVD look at this many samples at the most.
-_MOST_ROWS = 10_000
+# K-means and SVD look at this many samples at the most, and at no more cells than this.
+_MOST_ROWS, _LEAST_ROWS = 10_000, 1_000
+_MOST_CELLS = 1 << 25
 # Share of an atom that is spread over all entries of both signs: EM cannot leave a zero.
 _SPREAD = 0.2
 
@@ -36,90 +39,152 @@ class Filled(NamedTuple):
 
     def rows(self, start: int, stop: int) -> NDArray:
         """Samples `start` to `stop`, without gaps."""
-        block = self.source.rows(start, stop) / self.unit
+        return self._filled(self.source.rows(start, stop))
+
+    def _filled(self, block: NDArray) -> NDArray:
+        block = block / self.unit
         return np.where(np.isnan(block), self.means, block)
 
-    def sample(self, n_samples: int, random: RandomState) -> NDArray:
-        """At most `n_samples` samples, drawn without replacement."""
-        total = self.source.shape[0]
+    def sample(self, random: RandomState) -> NDArray:
+        """Some samples, drawn without replacement; all, if they are few."""
+        total, n_features = self.source.shape
+        n_samples = min(_MOST_ROWS, max(_LEAST_ROWS, _MOST_CELLS // n_features))
         if total <= n_samples:
             return self.rows(0, total)
-        chosen = np.sort(random.choice(total, n_samples, replace=False))
-        return np.concatenate([self.rows(j, j + 1) for j in chosen])
+        return self._filled(self.source.take(np.sort(random.choice(total, n_samples, False))))
+
+    def map(self, function: Callable[[NDArray], NDArray]) -> NDArray:
+        """What a function makes of all samples, block by block."""
+        return np.concatenate(
+            [
+                function(self._filled(block))
+                for rows in row_ranges(self.source)
+                for _, block in self.source.blocks(*rows)
+            ]
+        )
 
 
-def start(problem: Problem, summary: Summary, method: str, random: RandomState) -> State:
+def start(problem: Problem, method: str, random: RandomState) -> State:
     """Activations and atoms to start from, in the type of the data."""
+    n_components, n_features = problem.n_components, problem.source.shape[1]
     if method == "prior":
-        activations, atoms = _from_prior(problem, random)
+        atoms = _prior_atoms(problem, random)
+        rows, _ = problem.over_samples(_prior_samples, ())
     elif method == "random":
-        n_components, n_features = problem.n_components, problem.source.shape[1]
         atoms = normalise(random.uniform(size=(2, n_components, n_features)))
-        activations = np.tile(_positive_shares(problem, summary), (1, n_components))
+        rows, _ = problem.over_samples(_share_samples, (), 1.0, _least_share(problem))
     else:
-        filled = Filled.from_summary(problem.source, summary, problem.likelihood.unit)
+        filled = Filled.from_summary(problem.source, problem.summary, problem.likelihood.unit)
         build = from_kmeans if method == "kmeans" else from_svd
-        components, activations = build(filled, problem.n_components, random)
-        activations = activations + _SPREAD * _positive_shares(problem, summary)
+        components, activate = build(filled, n_components, random)
         atoms = _spread(components)
-    if method != "prior":
-        # Where X is nothing against the prior, EM would have to start from 0.
-        shape, rate, _ = problem.prior
-        activations = activations + np.maximum(shape - 1, 0) / problem.mass / (1 + rate)
-    dtype = problem.source.dtype
-    return State(activations.astype(dtype, order="C"), atoms.astype(dtype, order="C"))
+        look = (filled.means, activate)
+        rows, _ = problem.over_samples(_share_samples, (), _SPREAD, _least_share(problem), look)
+    return State(rows[0], atoms.astype(problem.source.dtype, order="C"))
 
 
-def _positive_shares(problem: Problem, summary: Summary) -> NDArray:
-    """Shares (J, 1) of the samples' Σ|x|, above 0: EM cannot leave a zero."""
-    share = shares(problem, summary)[:, None]
-    mean = share.mean()
-    return np.maximum(share, 1e-3 * mean if mean > 0 else 1.0)
+def _least_share(problem: Problem) -> float:
+    """A small share of Σ|x|, above 0: EM cannot leave a zero."""
+    _, (total,) = problem.over_samples(_sum_shares, ())
+    mean = total / problem.source.shape[0]
+    return 1e-3 * mean if mean > 0 else 1.0
 
 
-def _from_prior(problem: Problem, random: RandomState) -> tuple[NDArray, NDArray]:
-    """Prior means, as in the paper's first experiment: α / Σα and α / (1 + β)."""
-    n_samples, n_features = problem.source.shape
+def _sum_shares(problem: Problem) -> tuple[tuple, tuple]:
+    return (), (float(shares(problem).sum()),)
+
+
+def _share_samples(
+    problem: Problem,
+    part: float,
+    least: float,
+    look: tuple[NDArray, Activate] | None = None,
+) -> tuple[tuple, tuple]:
+    """Activations that are a part of the samples' shares, and what a look at the data adds."""
     n_components = problem.n_components
-    shape, rate, atom_shape = problem.prior
-    activations = np.broadcast_to(shape / (1 + rate) / problem.mass, (n_samples, n_components))
-    atoms = normalise(np.broadcast_to(atom_shape, (2, n_components, n_features)))
-    if np.all(atoms == atoms[:, :1]) and n_components > 1:
+    activations = np.tile(part * np.maximum(shares(problem)[:, None], least), (1, n_components))
+    if look is not None:
+        means, activate = look
+        activations += Filled(problem.source, means, problem.likelihood.unit).map(activate)
+    # Where X is nothing against the prior, EM would have to start from 0.
+    shape, rate, _ = problem.prior
+    activations = activations + np.maximum(shape - 1, 0) / problem.mass / (1 + rate)
+    return (activations.astype(problem.source.dtype, order="C"),), ()
+
+
+def _prior_samples(problem: Problem) -> tuple[tuple, tuple]:
+    """Prior means of the activations, as in the paper's first experiment: α / (1 + β)."""
+    shape, rate, _ = problem.prior
+    size = (problem.source.shape[0], problem.n_components)
+    activations = np.broadcast_to(shape / (1 + rate) / problem.mass, size)
+    return (activations.astype(problem.source.dtype, order="C"),), ()
+
+
+def _prior_atoms(problem: Problem, random: RandomState) -> NDArray:
+    """Prior means of the atoms, α / Σα."""
+    shape = (2, problem.n_components, problem.source.shape[1])
+    atoms = normalise(np.broadcast_to(problem.prior.atom_shape, shape))
+    if np.all(atoms == atoms[:, :1]) and problem.n_components > 1:
         # Equal components would stay equal for ever.
         atoms = normalise(atoms * random.uniform(0.9, 1.1, size=atoms.shape))
-    return activations, atoms
+    return atoms
 
 
-def from_kmeans(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, NDArray]:
+class Activate(Protocol):
+    """Tells which activations (n, K) some samples have."""
+
+    def __call__(self, block: NDArray) -> NDArray:
+        """Those of samples without gaps."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Clusters:
+    """Each sample is active in the component of its cluster."""
+
+    means: Any
+    sizes: NDArray
+
+    def __call__(self, block: NDArray) -> NDArray:
+        labels = self.means.predict(block.astype(self.means.cluster_centers_.dtype))
+        activations = np.zeros((len(labels), len(self.sizes)))
+        activations[np.arange(len(labels)), labels] = self.sizes[labels]
+        return activations
+
+
+@dataclass(frozen=True)
+class _Projections:
+    """Positive projections on components of unit length, for atoms of unit sum."""
+
+    components: NDArray
+
+    def __call__(self, block: NDArray) -> NDArray:
+        sizes = np.abs(self.components).sum(axis=1)
+        return np.maximum(block @ self.components.T, 0) * sizes
+
+
+def from_kmeans(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, Activate]:
     """Cluster centres, and each sample active in the component of its cluster."""
     from sklearn.cluster import KMeans
 
-    sample = filled.sample(_MOST_ROWS, random)
+    sample = filled.sample(random)
     n_clusters = min(n_components, len(np.unique(sample, axis=0)))
     means = KMeans(n_clusters, n_init=1, random_state=random).fit(sample)
     centres = means.cluster_centers_.astype(np.float64)
-    labels = np.concatenate(
-        [
-            means.predict(filled.rows(*rows).astype(sample.dtype))
-            for rows in row_ranges(filled.source)
-        ]
-    )
     # Fewer distinct samples than components: the rest start near the centres there are.
     extra = centres[random.randint(n_clusters, size=n_components - n_clusters)]
     components = np.concatenate([centres, extra * random.uniform(0.5, 1.5, size=extra.shape)])
-    activations = np.zeros((len(labels), n_components))
-    activations[np.arange(len(labels)), labels] = np.abs(components).sum(axis=1)[labels]
-    return components, activations
+    return components, _Clusters(means, np.abs(components).sum(axis=1))
 
 
-def from_svd(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, NDArray]:
+def from_svd(filled: Filled, n_components: int, random: RandomState) -> tuple[NDArray, Activate]:
     """Singular vectors, each after the first with both signs, and the positive projections.
 
     Activations cannot be negative, so a direction that samples take both ways needs two components.
     """
     from sklearn.utils.extmath import randomized_svd
 
-    sample = filled.sample(_MOST_ROWS, random)
+    sample = filled.sample(random)
     rank = min(n_components // 2 + 1, *sample.shape)
     left, _, right = randomized_svd(sample, n_components=rank, random_state=random)
     right = right * np.where(left.sum(axis=0) < 0, -1, 1)[:, None]
@@ -129,11 +194,7 @@ def from_svd(filled: Filled, n_components: int, random: RandomState) -> tuple[ND
     while len(signed) < n_components:
         signed.append(random.normal(size=right.shape[1]) / np.sqrt(right.shape[1]))
     components = np.array(signed[:n_components])
-    activations = np.concatenate(
-        [np.maximum(filled.rows(*rows) @ components.T, 0) for rows in row_ranges(filled.source)]
-    )
-    # A component of unit length becomes an atom of unit sum.
-    return components, activations * np.abs(components).sum(axis=1)
+    return components, _Projections(components)
 
 
 def _spread(components: NDArray) -> NDArray:

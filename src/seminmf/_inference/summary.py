@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,22 @@ def summarise_rows(block: NDArray) -> Summary:
         observed.sum(axis=1),
         values.sum(axis=0),
         observed.sum(axis=0),
+        float(sizes.max(initial=0.0)),
+    )
+
+
+def summarise_cells(X: Any) -> Summary:
+    """Summary of a sparse matrix in the format CSR, whose other cells are gaps."""
+    values = X.data.astype(np.float64, copy=False)
+    n_samples, n_features = X.shape
+    counts = np.diff(X.indptr)
+    rows = np.repeat(np.arange(n_samples, dtype=np.int32), counts)
+    sizes = np.abs(values)
+    return Summary(
+        np.bincount(rows, sizes, n_samples),
+        counts,
+        np.bincount(X.indices, values, n_features),
+        np.bincount(X.indices, minlength=n_features),
         float(sizes.max(initial=0.0)),
     )
 

@@ -30,18 +30,6 @@ class Info(NamedTuple):
     objective: float
 
 
-class Means(NamedTuple):
-    """Geometric means ℓ and h that stand for λ and θ in the E-step, and their share of the bound.
-
-    ℓ is in the problem's unit. `divergence` is minus the Kullback-Leibler divergence from prior to
-    posterior, but for the terms that the data term brings.
-    """
-
-    activations: NDArray
-    atoms: NDArray
-    divergence: float
-
-
 def start(problem: Problem, point: State) -> State:
     """The point itself: there is nothing to remember between iterations."""
     return point
@@ -54,55 +42,67 @@ def point(state: State) -> State:
 
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors' posteriors are updated from the same E-step."""
-    means = geometric(problem, state)
-    expected = problem.expectations(means.activations, means.atoms)
-    info = Info(bound(problem, means, expected.data_term))
+    atoms, atom_term = geometric_atoms(state.atom_shape, problem.prior.atom_shape)
+    rows, sums = problem.over_samples(_step_samples, (state.activation_shape,), atoms)
+    u_atoms, *terms = sums
+    atom_shape = problem.mass * atoms * u_atoms + problem.prior.atom_shape
+    atom_shape[:, problem.frozen] = state.atom_shape[:, problem.frozen]
+    following = State(rows[0], atom_shape.astype(state.atom_shape.dtype, copy=False))
+    return following, Info(_bound(problem, atom_term, *terms))
+
+
+def _step_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """New posterior shapes; U^atoms, and the terms of the bound at the old ones."""
+    means, divergence = geometric(problem, shape)
+    expected = problem.expectations(means, atoms)
+    # Not BLAS, whose sums depend on its number of threads.
+    totals = np.einsum("j,jk->k", problem.sample_weight, means, dtype=np.float64)
+    linear = float(totals @ atoms.sum(axis=(0, 2), dtype=np.float64))
     counts = expected.activations
-    counts *= means.activations
+    counts *= means
     counts *= counts.dtype.type(problem.mass)
     counts += problem.prior.activation_shape.astype(counts.dtype)
-    atom_shape = problem.mass * means.atoms * expected.atoms + problem.prior.atom_shape
-    atom_shape[:, problem.frozen] = state.atom_shape[:, problem.frozen]
-    return State(counts, atom_shape.astype(state.atom_shape.dtype, copy=False)), info
+    return (counts,), (expected.atoms, expected.data_term + linear, divergence)
 
 
 def project(problem: Problem, point: State) -> State:
     """The point, with no shape below the prior's, as after any step; frozen ones stay."""
-    prior = problem.prior
-    activation_shape = np.maximum(point.activation_shape, prior.activation_shape)
-    atom_shape = np.maximum(point.atom_shape, prior.atom_shape)
+    rows, _ = problem.over_samples(_project_samples, (point.activation_shape,))
+    atom_shape = np.maximum(point.atom_shape, problem.prior.atom_shape)
     atom_shape[:, problem.frozen] = point.atom_shape[:, problem.frozen]
-    return State(
-        activation_shape.astype(point.activation_shape.dtype, copy=False),
-        atom_shape.astype(point.atom_shape.dtype, copy=False),
-    )
+    return State(rows[0], atom_shape.astype(point.atom_shape.dtype, copy=False))
 
 
-def multiplicity(problem: Problem) -> State:
-    """How often each number of a point counts: activations as often as their sample."""
-    return State(problem.sample_weight[:, None], np.ones((1, 1, 1)))
+def _project_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
+    projected = np.maximum(shape, problem.prior.activation_shape)
+    return (projected.astype(shape.dtype, copy=False),), ()
 
 
 def prior_state(problem: Problem) -> State:
     """The prior as the posterior to start from, as in the paper's first experiment."""
-    n_samples, n_features = problem.source.shape
-    dtype = problem.source.dtype
-    shape, _, atom_shape = problem.prior
-    return State(
-        np.broadcast_to(shape, (n_samples, problem.n_components)).astype(dtype),
-        np.broadcast_to(atom_shape, (2, problem.n_components, n_features)).astype(dtype),
-    )
+    rows, _ = problem.over_samples(_prior_samples, ())
+    shape = (2, problem.n_components, problem.source.shape[1])
+    atom_shape = np.broadcast_to(problem.prior.atom_shape, shape)
+    return State(rows[0], atom_shape.astype(problem.source.dtype))
+
+
+def _prior_samples(problem: Problem) -> tuple[tuple, tuple]:
+    shape = (problem.source.shape[0], problem.n_components)
+    alpha = np.broadcast_to(problem.prior.activation_shape, shape)
+    return (alpha.astype(problem.source.dtype),), ()
 
 
 def state_from(problem: Problem, point: em.State) -> State:
     """Posterior that would follow if `point` were the expected counts."""
-    activations = problem.mass * point.activations.astype(np.float64)
-    totals = problem.sample_weight @ activations
-    dtype = problem.source.dtype
-    return State(
-        (problem.prior.activation_shape + activations).astype(dtype),
-        (problem.prior.atom_shape + point.atoms * totals[:, None]).astype(dtype),
-    )
+    rows, (totals,) = problem.over_samples(_posterior_samples, (point.activations,))
+    atom_shape = problem.prior.atom_shape + point.atoms * totals[:, None]
+    return State(rows[0], atom_shape.astype(problem.source.dtype))
+
+
+def _posterior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    counts = problem.mass * activations.astype(np.float64)
+    shape = (problem.prior.activation_shape + counts).astype(problem.source.dtype)
+    return (shape,), (problem.sample_weight @ counts,)
 
 
 def shape_of(problem: Problem, activations: NDArray) -> NDArray:
@@ -113,24 +113,29 @@ def shape_of(problem: Problem, activations: NDArray) -> NDArray:
 
 def evaluate(problem: Problem, state: State) -> float:
     """Normalised lower bound at a state."""
-    means = geometric(problem, state)
-    return bound(problem, means, problem.expectations(means.activations, means.atoms).data_term)
+    atoms, atom_term = geometric_atoms(state.atom_shape, problem.prior.atom_shape)
+    _, sums = problem.over_samples(_evaluate_samples, (state.activation_shape,), atoms)
+    return _bound(problem, atom_term, *sums)
 
 
-def geometric(problem: Problem, state: State) -> Means:
-    """Geometric means of the posterior, and its divergence from the prior."""
+def _evaluate_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """The terms of the bound."""
+    _, (_, *terms) = _step_samples(problem, shape, atoms)
+    return (), tuple(terms)
+
+
+def geometric(problem: Problem, shape: NDArray) -> tuple[NDArray, float]:
+    """ℓ, geometric means of the activations' posterior, in the problem's unit; and their part of
+    the bound."""
     prior = problem.prior
-    activations, activation_term = geometric_means(
+    return geometric_means(
         problem.source,
-        state.activation_shape,
+        shape,
         prior.activation_shape,
         problem.mass * (1 + prior.activation_rate),
         problem.sample_weight,
         problem.pool,
     )
-    atoms, atom_term = geometric_atoms(state.atom_shape, prior.atom_shape)
-    divergence = activation_term + atom_term + problem.prior_constant
-    return Means(activations, atoms, divergence)
 
 
 def geometric_atoms(shape: NDArray, prior_shape: NDArray) -> tuple[NDArray, float]:
@@ -145,13 +150,13 @@ def geometric_atoms(shape: NDArray, prior_shape: NDArray) -> tuple[NDArray, floa
     return atoms.astype(shape.dtype, copy=False), term
 
 
-def bound(problem: Problem, means: Means, data_term: float) -> float:
-    """Normalised ELBO. The data term lacks the Σ ℓ̄ that the paper's g_Z has in every cell."""
-    atom_totals = means.atoms.sum(axis=(0, 2), dtype=np.float64)
-    # Not BLAS, whose sums depend on its number of threads.
-    totals = np.einsum("j,jk->k", problem.sample_weight, means.activations)
-    linear = float(totals @ atom_totals)
-    return problem.mass * (data_term + linear) + means.divergence
+def _bound(problem: Problem, atom_term: float, data_term: float, activation_term: float) -> float:
+    """Normalised ELBO. The data term has the Σ ℓ̄ of the paper's g_Z, of every cell.
+
+    The other two are minus the Kullback-Leibler divergence from prior to posterior, but for the
+    terms that the data term brings.
+    """
+    return problem.mass * data_term + activation_term + atom_term + problem.prior_constant
 
 
 def prior_constant(prior: Prior, shape: tuple[int, int, int], sample_weight: NDArray) -> float:

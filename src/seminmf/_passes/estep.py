@@ -44,7 +44,7 @@ class Expectations(NamedTuple):
 
 
 @kernel
-def _cells(likelihood, x, rates0, rates1):
+def evaluate_rates(likelihood, x, rates0, rates1):
     """In every cell, replace x by its log-likelihood and the rates by U₀ and U₁."""
     prefer_wide_vectors()
     for n in range(x.size):
@@ -76,7 +76,9 @@ def _estep_features(
                 weighted[0, j, k] = activations[start + j, k] * weights[start + j]
         for s in range(2):
             multiply(activations[start : start + n_rows], atoms[s], smallest, rates[s])
-        _cells(likelihood, x.ravel()[:size], rates[0].ravel()[:size], rates[1].ravel()[:size])
+        evaluate_rates(
+            likelihood, x.ravel()[:size], rates[0].ravel()[:size], rates[1].ravel()[:size]
+        )
         dots(rates, atoms, n_rows, u_act[start : start + n_rows])
         for s in range(2):
             outer(weighted, rates[s : s + 1], n_rows, product)
@@ -119,7 +121,7 @@ def _estep_samples(
             for j in range(n_rows, block):
                 weighted[0, k, j] = 0.0
         multiply(atoms, factors, smallest, rates)
-        _cells(likelihood, x.ravel(), rates.ravel()[:size], rates.ravel()[size:])
+        evaluate_rates(likelihood, x.ravel(), rates.ravel()[:size], rates.ravel()[size:])
         dots(both, weighted, 2 * n_features, product)
         _add(u_atoms, product)
         outer(atoms.reshape((1, 2 * n_features, n_components)), both, 2 * n_features, expected)
@@ -220,20 +222,21 @@ def estep(
     u_activations = np.empty_like(activations)
 
     def task(rows: tuple[int, int]) -> tuple[NDArray, float]:
-        part = slice(*rows)
         u_atoms = np.zeros(layout.atoms.shape)
-        data_term = layout.kernel(
-            likelihood,
-            source.rows(*rows),
-            inverse_unit,
-            smallest,
-            activations[part],
-            sample_weight[part],
-            layout.atoms,
-            layout.block,
-            u_activations[part],
-            u_atoms,
-        )
+        data_term = 0.0
+        for span, block in source.blocks(*rows):
+            data_term += layout.kernel(
+                likelihood,
+                block,
+                inverse_unit,
+                smallest,
+                activations[span],
+                sample_weight[span],
+                layout.atoms,
+                layout.block,
+                u_activations[span],
+                u_atoms,
+            )
         return u_atoms, data_term
 
     u_atoms: NDArray = np.zeros(layout.atoms.shape)
@@ -255,16 +258,16 @@ class Cells(NamedTuple):
 
 
 def evaluate_cells(
-    X: NDArray, likelihood: Real | Integer, activations: NDArray, atoms: NDArray
+    likelihood: Real | Integer, X: NDArray, rates0: NDArray, rates1: NDArray
 ) -> Cells:
-    """Evaluate a few samples cell by cell, all in the unit of X."""
+    """Evaluate cells one by one; X and the rates, of any shape, are in the same unit."""
     x = np.array(X, dtype=np.float64, order="C")
-    units = np.ones((len(x), 1))
+    units = np.ones(x.shape)
     if isinstance(likelihood, Real):
-        # The cells are homogeneous; near 1 their squares are in range, whatever the sample's unit.
-        largest = np.maximum(np.nanmax(np.abs(x), axis=1, initial=0), activations.max(axis=1))
-        units = np.ldexp(1.0, np.frexp(np.maximum(largest, 1e-300))[1] - 1)[:, None]
+        # The cells are homogeneous; near 1 their squares are in range, whatever the unit.
+        largest = np.fmax(np.abs(x), np.maximum(rates0, rates1))
+        units = np.ldexp(1.0, np.frexp(np.maximum(largest, 1e-300))[1] - 1)
     x /= units
-    rates0, rates1 = (activations / units @ atom + SMALLEST_RATE["float64"] for atom in atoms)
-    _cells(likelihood, x.reshape(-1), rates0.reshape(-1), rates1.reshape(-1))
-    return Cells(rates0, rates1, units * x)
+    u0, u1 = (rates / units + SMALLEST_RATE["float64"] for rates in (rates0, rates1))
+    evaluate_rates(likelihood, x.reshape(-1), u0.reshape(-1), u1.reshape(-1))
+    return Cells(u0, u1, units * x)

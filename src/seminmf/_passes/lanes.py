@@ -20,7 +20,7 @@ from .._likelihoods import cell, curvature, fixed_unit
 from .._numerics.compilation import by_precision
 from .._penalties import penalty
 from .compiled import kernel, part, prefer_wide_vectors
-from .products import multiply, outer
+from .lane_atoms import gather, lane_atom, lane_rates, lane_slopes, load_cells, sample
 from .quadratic import add_squares, bounded_quadratic
 from .vectors import (
     add,
@@ -33,7 +33,6 @@ from .vectors import (
     splat,
     store,
     total,
-    transpose_square,
 )
 
 # 0 is approached by this factor a step at the most: where a barrier is in the penalty, and where
@@ -70,32 +69,25 @@ def row_unit(likelihood, barrier, x):
 
 
 @kernel
-def load_lanes(likelihood, barrier, own_units, X, start, stop, activations, x, values, unit, scale):
-    """Samples `start` to `stop` into lanes, in their units; lanes that are left over hold a gap."""
+def load_lanes(
+    likelihood, barrier, own_units, X, start, stop, activations, atoms, x, values, unit, scale
+):
+    """Samples `start` to `stop` into lanes, in their units; what is left over holds a gap."""
     prefer_wide_vectors()
-    n_features, width = x.shape
+    width = x.shape[1]
     n_components = values.shape[0]
-    lane = lanes(x)
     for l in range(width):
         unit[l] = 1.0
         if own_units and start + l < stop:
-            unit[l] = row_unit(likelihood, barrier, X[start + l])
+            unit[l] = row_unit(likelihood, barrier, sample(X, start + l))
         scale[l] = 1 / (likelihood.unit * unit[l])
-    whole = n_features - n_features % lane if stop - start == width else 0
-    for half in range(0, width, lane):
-        for i in range(0, whole, lane):
-            at = (start + half) * n_features + i
-            transpose_square(X, at, n_features, x, i * width + half, width, load(scale, half))
+    load_cells(X, start, stop, atoms, scale, x)
     for l in range(width):
         if start + l < stop:
             inverse = 1 / unit[l]
-            for i in range(whole, n_features):
-                x[i, l] = X[start + l, i] * scale[l]
             for k in range(n_components):
                 values[k, l] = activations[start + l, k] * inverse
         else:
-            for i in range(n_features):
-                x[i, l] = np.nan
             for k in range(n_components):
                 values[k, l] = 1
 
@@ -121,9 +113,7 @@ def _curved_cells(likelihood, x, u0, u1, q):
 
 
 @kernel
-def _evaluate(
-    likelihood, x, first, last, by_feature, values, smallest, weight, chunk, level, features
-):
+def _evaluate(likelihood, x, first, last, atoms, values, smallest, weight, chunk, level, features):
     """Cells of the features `first` to `last`, into `chunk`.
 
     Minus their log-likelihood is added to `level`, by sample, and to `features`, with the samples'
@@ -136,8 +126,8 @@ def _evaluate(
     size = (last - first) * width
     for n in range(0, size, lane):
         store(terms, n, load(x, first * width + n))
-    for s in range(2):
-        multiply(by_feature[s, first:last], values, smallest, rates[s])
+    gather(atoms, first, last)
+    lane_rates(atoms, first, last, values, smallest, rates)
     _curved_cells(
         likelihood,
         terms.ravel()[:size],
@@ -158,7 +148,7 @@ def _evaluate(
 
 
 @part
-def _design_rows(by_feature, first, offset, count, chunk, design, weighted):
+def _design_rows(atoms, first, offset, count, chunk, design, weighted):
     """Rows U₀ θ₀ − U₁ θ₁ of some features, for each component, and the same with weights q.
 
     They are those of the chunk from `offset` on; the chunk starts with the feature `first`. U is
@@ -178,8 +168,8 @@ def _design_rows(by_feature, first, offset, count, chunk, design, weighted):
             store(rates, at1, add(ones, negative(u1)))
             w0, w1 = multiply_add(u0, q, zero), multiply_add(u1, q, zero)
             for k in range(n_components):
-                atom0 = splat(by_feature[0, first + i, k])
-                atom1 = splat(-by_feature[1, first + i, k])
+                atom0 = lane_atom(atoms, 0, first, i, k, half)
+                atom1 = negative(lane_atom(atoms, 1, first, i, k, half))
                 at = (k * depth + i - offset) * width + half
                 store(design, at, multiply_add(u0, atom0, multiply_add(u1, atom1, zero)))
                 store(weighted, at, multiply_add(w0, atom0, multiply_add(w1, atom1, zero)))
@@ -197,7 +187,7 @@ def _clear(array):
 def derivatives(
     likelihood,
     x,
-    by_feature,
+    atoms,
     values,
     smallest,
     weight,
@@ -225,7 +215,7 @@ def derivatives(
             x,
             first,
             last,
-            by_feature,
+            atoms,
             values,
             smallest,
             weight,
@@ -235,9 +225,9 @@ def derivatives(
         )
         for offset in range(0, count, depth):
             n_rows = min(depth, count - offset)
-            _design_rows(by_feature, first, offset, n_rows, chunk, design, weighted)
+            _design_rows(atoms, first, offset, n_rows, chunk, design, weighted)
             add_squares(design, weighted, n_rows, hessian)
-        outer(by_feature[:, first:last], chunk[0], count, part_slope)
+        lane_slopes(atoms, first, last, chunk[0], part_slope)
         for at in range(0, n_components * width, lanes(slope)):
             store(slope, at, add(load(slope, at), load(part_slope, at)))
 
@@ -355,7 +345,7 @@ def search(
     kind,
     barrier,
     x,
-    by_feature,
+    atoms,
     values,
     smallest,
     weight,
@@ -403,7 +393,7 @@ def search(
                 x,
                 first,
                 last,
-                by_feature,
+                atoms,
                 trial,
                 smallest,
                 weight,

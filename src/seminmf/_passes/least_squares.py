@@ -267,23 +267,24 @@ def sweep(
     gram = components @ components.T
 
     def task(rows: tuple[int, int]) -> tuple[float, NDArray, NDArray]:
-        part = slice(*rows)
         products = np.zeros((n_components, n_features))
         grams = np.zeros((1 if complete else n_features, n_components, n_components))
-        loss = _sweep_rows(
-            rule,
-            momentum,
-            1 / unit,
-            source.rows(*rows),
-            sample_weight[part],
-            components,
-            gram,
-            activations[part],
-            before[part],
-            moved[part],
-            ahead[part],
-            (products, grams),
-        )
+        loss = 0.0
+        for span, block in source.blocks(*rows):
+            loss += _sweep_rows(
+                rule,
+                momentum,
+                1 / unit,
+                block,
+                sample_weight[span],
+                components,
+                gram,
+                activations[span],
+                before[span],
+                moved[span],
+                ahead[span],
+                (products, grams),
+            )
         return loss, products, grams
 
     most = _MOST_TASKS if complete else max(_MOST_NUMBERS // (n_features * n_components**2), 1)

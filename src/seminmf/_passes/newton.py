@@ -7,15 +7,17 @@ problem with 2K unknowns, whose Hessian needs Σ_j q U_s U_t λ_jk λ_jm.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._likelihoods import SMALLEST_RATE, Integer, Real
 from .._penalties import Maximum, Posterior
-from .._sources import Source, row_ranges
+from .._sources import Source, SparseSource, row_ranges
 from .compiled import kernel, prefer_wide_vectors
+from .lane_atoms import Gathered, blocks_of_rows, longest_row, n_cells
 from .lanes import derivatives, load_lanes, load_prior, penalties, quadratic_step, search
 from .pool import Pool
 from .products import dots
@@ -109,7 +111,7 @@ def _newton_rows(
     X,
     activations,
     weights,
-    by_feature,
+    atoms,
     atom_totals,
     prior_shape,
     prior_rate,
@@ -124,13 +126,13 @@ def _newton_rows(
     grams,
 ):
     """Steps of consecutive samples, in place; where `grams` has room, what atoms need, added."""
-    (x, chunk, designs, tall, hessian, descent, flat, double, tried, done) = lane_room
+    (all_x, chunk, designs, tall, hessian, descent, flat, double, all_tried, done) = lane_room
     values, trial, move, slope, lowest = tall[0], tall[1], tall[2], tall[3], tall[4]
     prior_slope, bend, shape, rate = tall[5], tall[6], tall[7], tall[8]
     scale, weight, step, decrease = flat[0], flat[1], flat[2], flat[3]
     unit, mass, before, level = double[0], double[1], double[2], double[3]
     block_values, block_weights, factors, u_block, s_block = block_room
-    n_samples, n_features = X.shape
+    n_samples = weights.size
     n_components, width = values.shape
     block = block_weights.size
     collects = grams.size > 0
@@ -139,6 +141,8 @@ def _newton_rows(
         block_stop = min(block_start + block, n_samples)
         for start in range(block_start, block_stop, width):
             stop = min(start + width, block_stop)
+            n_features = n_cells(X, start, stop)
+            x, tried = all_x[:n_features], all_tried[:n_features]
             load_lanes(
                 likelihood,
                 barrier,
@@ -147,6 +151,7 @@ def _newton_rows(
                 start,
                 stop,
                 activations,
+                atoms,
                 x,
                 values,
                 unit,
@@ -169,11 +174,11 @@ def _newton_rows(
             for n in range(max(n_steps, 1)):
                 if n_steps > 0:
                     # What the features are worth is of interest at the start alone.
-                    features = feature_values[0] if n == 0 else tried
+                    features = feature_values[0, :n_features] if n == 0 else tried
                     derivatives(
                         likelihood,
                         x,
-                        by_feature,
+                        atoms,
                         values,
                         smallest,
                         weight,
@@ -218,7 +223,7 @@ def _newton_rows(
                     kind,
                     barrier,
                     x,
-                    by_feature,
+                    atoms,
                     values,
                     smallest,
                     weight,
@@ -319,7 +324,7 @@ def sweep(
     dtype = atoms.dtype
     n_components, n_features = atoms.shape[1:]
     n_pairs = n_components * (n_components + 1) // 2
-    by_feature = np.ascontiguousarray(atoms.transpose(0, 2, 1))
+    layout = _choose_layout(source, atoms)
     atom_totals = atoms.sum(axis=(0, 2), dtype=np.float64)
     values = np.empty(len(activations))
     barrier = isinstance(kind, Posterior) or bool(np.any(shape != 1))
@@ -335,34 +340,37 @@ def sweep(
     def empty_sums() -> tuple[NDArray, NDArray, NDArray]:
         n_collected = n_features if collect else 0
         return (
-            np.zeros((2, n_features)),
+            np.zeros((2, layout.n_cells)),
             np.zeros((2 * n_collected, n_components)),
             np.zeros((3 * n_collected, n_pairs)),
         )
 
     def task(rows: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
-        part = slice(*rows)
         sums = empty_sums()
-        _newton_rows(
-            likelihood,
-            kind,
-            effort,
-            barrier,
-            source.rows(*rows).astype(dtype, copy=False),
-            activations[part],
-            sample_weight[part],
-            by_feature,
-            atom_totals,
-            shape if len(shape) == 1 else shape[part],
-            rate if len(rate) == 1 else rate[part],
-            dtype.type(SMALLEST_RATE[dtype.name]),
-            _lane_room(n_features, n_components, dtype),
-            _block_room(n_features, n_components, longest, dtype, collect),
-            threshold,
-            gains[part],
-            values[part],
-            *sums,
-        )
+        block_room = _block_room(n_features, n_components, longest, dtype, collect)
+        for part, block, lane_atoms in layout.blocks(*rows):
+            own = activations[part], gains[part], values[part]
+            _newton_rows(
+                likelihood,
+                kind,
+                effort,
+                barrier,
+                block,
+                own[0],
+                sample_weight[part],
+                lane_atoms,
+                atom_totals,
+                shape if len(shape) == 1 else shape[part],
+                rate if len(rate) == 1 else rate[part],
+                dtype.type(SMALLEST_RATE[dtype.name]),
+                _lane_room(layout.n_cells, n_components, dtype),
+                block_room,
+                threshold,
+                *own[1:],
+                *sums,
+            )
+            if not isinstance(part, slice):  # then they are copies
+                activations[part], gains[part], values[part] = own
         return sums
 
     totals = empty_sums()
@@ -379,6 +387,43 @@ def sweep(
         slopes.reshape(2, -1, n_components).transpose(0, 2, 1),
         grams.reshape(3, -1, n_pairs).transpose(0, 2, 1),
     )
+
+
+class _Dense:
+    """How blocks of a dense source are handed to the kernel, with their atoms."""
+
+    def __init__(self, source: Source, atoms: NDArray) -> None:
+        self._source, self._dtype = source, atoms.dtype
+        self._atoms = np.ascontiguousarray(atoms.transpose(0, 2, 1))
+        self.n_cells = source.shape[1]
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[Any, Any, Any]]:
+        """Samples, their values and the atoms that they see."""
+        for part, block in self._source.blocks(start, stop):
+            yield part, block.astype(self._dtype, copy=False), self._atoms
+
+
+class _Sparse:
+    """The same for the stored cells of a sparse source."""
+
+    def __init__(self, source: SparseSource, atoms: NDArray) -> None:
+        self._source = source
+        self._atoms = np.ascontiguousarray(atoms.transpose(2, 0, 1), dtype=np.float64)
+        self.n_cells = longest_row(source)
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[Any, Any, Any]]:
+        """One block: samples with about as many cells are next to each other."""
+        [(_, block)] = blocks_of_rows(self._source, start, stop)
+        order = np.argsort(block.ends - block.starts, kind="stable")
+        block = block._replace(starts=block.starts[order], ends=block.ends[order])
+        width = 2 * 64 // self._atoms.itemsize
+        room = np.empty((2, max(1, _CHUNK // width), self._atoms.shape[2], width))
+        features = np.zeros((self.n_cells, width), dtype=np.int32)
+        yield start + order, block, Gathered(features, self._atoms, room)
+
+
+def _choose_layout(source: Source, atoms: NDArray) -> _Dense | _Sparse:
+    return _Sparse(source, atoms) if isinstance(source, SparseSource) else _Dense(source, atoms)
 
 
 def _lane_room(n_features: int, n_components: int, dtype: np.dtype) -> tuple:

@@ -149,7 +149,8 @@ def solve_rows(source: Source, unit: float, components: NDArray, pool: Pool) -> 
     gram = components @ components.T
 
     def task(rows: tuple[int, int]) -> None:
-        _solve_rows(1 / unit, source.rows(*rows), components, gram, activations[slice(*rows)])
+        for part, block in source.blocks(*rows):
+            _solve_rows(1 / unit, block, components, gram, activations[part])
 
     for _ in pool.map(task, row_ranges(source, 4 * len(components))):
         pass

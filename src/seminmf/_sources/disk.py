@@ -1,0 +1,80 @@
+"""An array on disk: a memory map, or anything that is sliced like one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dense import equal_edges, float_type
+
+# Bytes of a block. A task has two of them at a time, one to work on and one that is being read.
+_BLOCK = 8 << 20
+
+
+class DiskSource:
+    """An array that is read in blocks, each while the one before it is worked on.
+
+    Parameters
+    ----------
+    X : object with `shape`, `dtype` and slices
+        A `numpy.memmap`, an HDF5 or Zarr array. If it has chunks, blocks are made of whole ones.
+    first, last : int
+        The features that are taken.
+    """
+
+    def __init__(self, X: Any, first: int = 0, last: int | None = None) -> None:
+        self.X = X
+        self._features = slice(first, X.shape[1] if last is None else last)
+        self.shape: tuple[int, int] = (X.shape[0], self._features.stop - first)
+        self.dtype = float_type(X.dtype)
+        self._step = self._rows_of_a_block()
+
+    @property
+    def n_cells(self) -> int:
+        """All of them."""
+        return self.shape[0] * self.shape[1]
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        """Samples `start` to `stop`, copied into memory."""
+        return np.array(self.X[start:stop, self._features], dtype=self.dtype, order="C")
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[slice, NDArray]]:
+        """Blocks that are read ahead by a thread."""
+        inner = range((start // self._step + 1) * self._step, stop, self._step)
+        edges = [start, *inner, stop]
+        parts = [slice(*pair) for pair in pairwise(edges)]
+        with ThreadPoolExecutor(1) as reader:
+            waiting = reader.submit(self.rows, start, edges[1])
+            for part, following in zip(parts, [*parts[1:], None], strict=True):
+                block = waiting.result()
+                if following is not None:
+                    waiting = reader.submit(self.rows, following.start, following.stop)
+                yield part, block
+
+    def take(self, rows: NDArray) -> NDArray:
+        """Some samples."""
+        return np.concatenate([self.rows(j, j + 1) for j in rows])
+
+    def columns(self, start: int, stop: int) -> DiskSource:
+        """Some consecutive features."""
+        first = self._features.start
+        return DiskSource(self.X, first + start, first + stop)
+
+    def parts(self) -> Iterator[NDArray]:
+        """All blocks."""
+        return (block for _, block in self.blocks(0, self.shape[0]))
+
+    def edges(self, n_ranges: int) -> NDArray:
+        """Ranges of as many samples each."""
+        return equal_edges(self.shape[0], n_ranges)
+
+    def _rows_of_a_block(self) -> int:
+        row = self.shape[1] * self.dtype.itemsize
+        chunks = getattr(self.X, "chunks", None)
+        chunk = int(chunks[0]) if chunks else 1
+        return max(1, _BLOCK // (row * chunk)) * chunk

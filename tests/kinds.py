@@ -1,0 +1,28 @@
+"""The same data as the kinds of input that estimators take, for tests of all of them."""
+
+import numpy as np
+from scipy import sparse
+
+
+class Sliced:
+    """What an HDF5 or Zarr array shows of itself: a shape, a type, chunks, and slices."""
+
+    def __init__(self, array, chunks=None):
+        self._array = array
+        self.shape, self.dtype, self.chunks = array.shape, array.dtype, chunks
+        self.reads = []
+
+    def __getitem__(self, key):
+        part = self._array[key]
+        assert isinstance(key, tuple) and all(isinstance(one, slice) for one in key)
+        self.reads.append((key[0].start, key[0].stop))
+        return part.copy()
+
+
+def stored(array):
+    """A sparse matrix that stores what is observed, zeros as well."""
+    rows, columns = np.nonzero(~np.isnan(array))
+    return sparse.csr_array((array[rows, columns], (rows, columns)), shape=array.shape)
+
+
+KINDS = {"array": np.asarray, "sparse": stored, "disk": Sliced}
