@@ -1,5 +1,6 @@
 """The same data as the kinds of input that estimators take, for tests of all of them."""
 
+import dask.array as da
 import numpy as np
 from scipy import sparse
 
@@ -25,4 +26,9 @@ def stored(array):
     return sparse.csr_array((array[rows, columns], (rows, columns)), shape=array.shape)
 
 
-KINDS = {"array": np.asarray, "sparse": stored, "disk": Sliced}
+def chunked(array):
+    """A Dask array in chunks of a few samples."""
+    return da.from_array(array, chunks=(4, -1))
+
+
+KINDS = {"array": np.asarray, "sparse": stored, "disk": Sliced, "dask": chunked}

@@ -224,7 +224,7 @@ def test_equals_the_reference(case):
 
 @pytest.mark.parametrize("extras", ["weights and frozen"], indirect=True)
 @pytest.mark.parametrize("gaps", ["some cells"], indirect=True)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "array"], indirect=True)
+@pytest.mark.parametrize("kind", ["sparse", "disk"], indirect=True)
 def test_other_kinds_of_data_keep_the_promises(case):
     test_fit_keeps_its_promises(case)
     test_last_value_belongs_to_the_returned_state(case)

@@ -79,7 +79,7 @@ def test_a_wrong_optimum_is_doubted():
     plan = learner._plan(1000, 3)
     X, atoms, activations = truth.matrix(1, 7, 1000)
     model = counts(**as_parameters(learned.prior), max_iter=1, tol=0).fit(X)
-    with model._problem(X, learned.prior, 1.0) as problem:
+    with model._problem(model._check_data(X), learned.prior, 1.0) as problem:
         exchanged = em.State(activations[:, ::-1].copy(), atoms[:, ::-1].copy())
         good = evidence.maximise(problem, plan.known, learned.belief, em.State(activations, atoms))
         wrong = evidence.maximise(problem, plan.known, learned.belief, exchanged)

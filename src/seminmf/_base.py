@@ -17,19 +17,29 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from . import _validation as check
 from ._checkpoint import Journal, describe
 from ._inference.loop import UNRECORDED, WINDOW, Algorithm, Result, Unrecorded, run
-from ._inference.summary import Summary
+from ._inference.summary import NOTHING_KNOWN, Summary
 from ._opening import open_source
 from ._progress import Progress
-from ._sources import Source, row_ranges
+from ._sources import Elsewhere, Source, row_ranges
 
 S = TypeVar("S")
 
 
 class Data(NamedTuple):
-    """X after the checks: as a source, and summed up."""
+    """X after the checks.
+
+    Attributes
+    ----------
+    source : Source
+    summary : Summary
+        Its sums.
+    chunks : list or None
+        Where the samples are if not here (`_dask.source.Chunk`, delayed).
+    """
 
     source: Source
     summary: Summary
+    chunks: list[Any] | None = None
 
 
 class Best(NamedTuple, Generic[S]):
@@ -63,11 +73,18 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
         source = open_source(self, X, fitted=fitted)
-        return Data(source, check.check_values(source, integer=self._wants_integers()))
+        accepted = self._accepted_values()
+        if not isinstance(source, Elsewhere):
+            return Data(source, check.check_values(source, accepted))
+        if fitted:  # each chunk is checked when it is its turn
+            return Data(source, NOTHING_KNOWN, source.opened(accepted))
+        chunks, summary = source.summarised(accepted)
+        check.check_observed(summary)
+        return Data(source, summary, chunks)
 
-    def _wants_integers(self) -> bool:
-        """Whether X is refused if it has others."""
-        return False
+    def _accepted_values(self) -> check.Accepted:
+        """Which numbers X may have."""
+        return check.ANY_NUMBERS
 
     def _journal(
         self, path: Any, every: Any, source: Source, **given: NDArray | None
@@ -138,11 +155,10 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
 
     def _warn_unobserved(self, summary: Summary) -> None:
-        n_samples = int(np.sum(summary.row_count == 0))
         n_features = int(np.sum(summary.column_count == 0))
-        if n_samples or n_features:
+        if summary.n_empty or n_features:
             warnings.warn(
-                f"{n_samples} samples and {n_features} features have no observed cell; "
+                f"{summary.n_empty} samples and {n_features} features have no observed cell; "
                 f"they get {self._default_for_unobserved}.",
                 UserWarning,
                 stacklevel=3,
@@ -265,18 +281,13 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ndarray or DataFrame of shape (n_samples, n_features)
             A DataFrame if X is one.
         """
-        check_is_fitted(self)
-        return self._fill(X, np.asarray(self.transform(X)))
+        self._check_transformable()
+        return self._fill(X, self._check_data(X))
 
-    def _fill(self, X: Any, activations: NDArray) -> Any:
-        """X with its gaps filled, given the activations of its samples."""
-        source = open_source(self, X, fitted=True)
-        filled = np.empty(source.shape, dtype=source.dtype)
-        for rows in row_ranges(source):
-            for part, block in source.blocks(*rows):
-                expected = activations[part] @ self.components_
-                filled[part] = np.where(np.isnan(block), expected, block)
-        return like(X, filled)
+    def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
+        """X with its gaps filled, by the activations of its samples if they are known."""
+        activations = self._solve(data) if activations is None else activations
+        return like(X, fill(data.source, activations, self.components_))
 
     def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
         """Values that the fit predicts for cells of the training data.
@@ -293,9 +304,10 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         check_is_fitted(self)
         shape = (len(self.activations_), self.n_features_in_)
         rows, columns = check.check_cells(rows, columns, shape)
-        return np.einsum(
-            "...k,...k->...", self.activations_[rows], np.moveaxis(self.components_, 0, -1)[columns]
-        )
+        # Each sample once: they may be elsewhere.
+        needed, places = np.unique(rows, return_inverse=True)
+        activations = np.asarray(self.activations_[needed])[places.reshape(rows.shape)]
+        return np.einsum("...k,...k->...", activations, self.components_.T[columns])
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to a file that `seminmf.load` reads.
@@ -332,6 +344,15 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def fill(source: Source, activations: NDArray, components: NDArray) -> NDArray:
+    """X with its gaps filled by activations · components."""
+    filled = np.empty(source.shape, dtype=source.dtype)
+    for rows in row_ranges(source):
+        for part, block in source.blocks(*rows):
+            filled[part] = np.where(np.isnan(block), activations[part] @ components, block)
+    return filled
 
 
 def matched_similarity(first: NDArray, second: NDArray) -> float:

@@ -185,7 +185,10 @@ class _Told(NamedTuple):
     @classmethod
     def of(cls, run: Run) -> _Told:
         """What a file says of a run."""
-        values = dict(_leaves(run.state))
+        values = {
+            name: np.asarray(value) if hasattr(value, "placed") else value
+            for name, value in _leaves(run.state)
+        }
         kinds = {name: _kind(value) for name, value in values.items()}
         parts = {name: np.asarray(v).transpose(kinds[name]["axes"]) for name, v in values.items()}
         objectives = np.array(run.objectives, dtype=np.float64)
@@ -206,6 +209,8 @@ class _Told(NamedTuple):
         kind = self.header["kinds"][name]
         array = self.parts[name].transpose(np.argsort(kind["axes"]))
         if kind["type"] == "array":
+            if hasattr(like, "placed"):  # its rows are elsewhere
+                return like.placed(array)
             if array.shape != like.shape:
                 raise ValueError(f"{name} has the shape {array.shape}, not {like.shape}")
             return array

@@ -20,6 +20,8 @@ def open_source(estimator: Any, X: Any, *, fitted: bool) -> Source:
     """X as a source, with the features of the fit if there was one; no look at its values."""
     if sparse.issparse(X):
         return _open_sparse(estimator, X, fitted=fitted)
+    if type(X).__module__.partition(".")[0] == "dask":
+        return _open_chunked(estimator, X, fitted=fitted)
     if _is_on_disk(X):
         _check_table(estimator, X, fitted=fitted)
         return DiskSource(X)
@@ -47,14 +49,14 @@ def _check_table(estimator: Any, X: Any, *, fitted: bool) -> None:
 
 
 def _open_sparse(estimator: Any, X: Any, *, fitted: bool) -> Source:
-    zeros = getattr(estimator, "sparse_zeros", None)
-    if zeros is None:
-        raise TypeError(
-            f"X must be dense for {type(estimator).__name__}; found a sparse matrix, which "
-            "SkellamSNMF and BayesianSkellamSNMF take."
-        )
+    zeros = _zeros_of(estimator, "dense", "a sparse matrix")
     check.check_choice("sparse_zeros", zeros, ZEROS)
     _check_table(estimator, X, fitted=fitted)
+    return sparse_source(X, zeros)
+
+
+def sparse_source(X: Any, zeros: str) -> Source:
+    """A sparse matrix as a source, whatever its format."""
     _check_indices(X)
     stored = sparse.csr_array(X)
     if not stored.has_canonical_format:
@@ -66,6 +68,55 @@ def _open_sparse(estimator: Any, X: Any, *, fitted: bool) -> Source:
             f"stored is a gap; found {int(np.isnan(stored.data).sum())} NaN."
         )
     return SparseSource(stored) if zeros == "missing" else ZeroFilledSource(stored)
+
+
+def _open_chunked(estimator: Any, X: Any, *, fitted: bool) -> Source:
+    """A Dask array, whose chunks must be samples that can be found."""
+    zeros = _zeros_of(estimator, "here", "a Dask array")
+    if not hasattr(X, "to_delayed") or not hasattr(X, "chunks"):
+        raise TypeError(
+            f"X must be a Dask array; found {type(X).__name__}, of which "
+            "`to_dask_array(lengths=True)` makes one."
+        )
+    if np.isnan(X.shape[0]):
+        raise ValueError(
+            "X must have chunks of known sizes; found unknown ones, which "
+            "`X.compute_chunk_sizes()` finds out."
+        )
+    _check_table(estimator, X, fitted=fitted)
+    if len(X.chunks[1]) > 1:
+        raise ValueError(
+            f"X must be chunked over samples only; found {len(X.chunks[1])} chunks over features, "
+            "which `X.rechunk({1: -1})` joins."
+        )
+    _check_client(X)
+    from ._dask.source import ChunkedSource
+
+    return ChunkedSource(X, zeros)
+
+
+def _zeros_of(estimator: Any, wanted: str, found: str) -> str:
+    """The estimator's `sparse_zeros`; those that have none take arrays only."""
+    if not hasattr(estimator, "sparse_zeros"):
+        raise TypeError(
+            f"X must be {wanted} for {type(estimator).__name__}; found {found}, which SkellamSNMF "
+            "and BayesianSkellamSNMF take."
+        )
+    return estimator.sparse_zeros
+
+
+def _check_client(X: Any) -> None:
+    """Refuse data on a cluster that is gone."""
+    try:
+        from distributed import futures_of
+    except ImportError:  # then there are none
+        return
+    closed = [future for future in futures_of(X) if future.client.status != "running"]
+    if closed:
+        raise ValueError(
+            "X must be on a cluster that can be reached; found parts of it on one whose client is "
+            "closed."
+        )
 
 
 def _check_indices(X: Any) -> None:

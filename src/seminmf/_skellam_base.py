@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from . import _validation as check
-from ._base import BaseSNMF, Data
+from ._base import BaseSNMF, Data, fill
 from ._inference.acceleration import METHODS as ACCELERATIONS
+from ._inference.place import HERE, Place, per_sample
 from ._inference.problem import Prior, Problem
 from ._inference.start import METHODS as STARTS
 from ._inference.summary import power_of_two
 from ._likelihoods import Integer, Real
-from ._opening import ZEROS, open_source
+from ._opening import ZEROS
 from ._passes.compiled import announced
 from ._passes.estep import Cells, evaluate_cells
 from ._passes.pool import pool
-from ._sources import SparseSource, row_ranges
+from ._sources import Elsewhere, SparseSource, row_ranges
 
 # Below this share of the mean |x| a dispersion is no noise but rounding.
 _LEAST_DISPERSION = 1e-12
@@ -45,14 +45,10 @@ class BaseSkellamSNMF(BaseSNMF):
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
         check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
 
-    def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
-        data = super()._check_data(X, fitted=fitted)
+    def _accepted_values(self) -> check.Accepted:
         if self.likelihood == "integer":
-            check.check_integer_range(data.summary)
-        return data
-
-    def _wants_integers(self) -> bool:
-        return self.likelihood == "integer" and self.check_integer
+            return check.Accepted(self.check_integer, check.LARGEST_INTEGER)
+        return check.ANY_NUMBERS
 
     def _choose_unit(self, data: Data, scale: float | None = None) -> None:
         """Fix the unit that computations run in: no overflow, whatever the unit of X.
@@ -77,6 +73,9 @@ class BaseSkellamSNMF(BaseSNMF):
             "frozen": np.zeros(self.n_components, dtype=bool),
             **others,
         }
+        place: Place = HERE
+        if isinstance(data.source, Elsewhere) and data.chunks is not None:
+            place = data.source.place(data.chunks, prior, others["sample_weight"])
         with announced(), pool(self.n_jobs) as workers:
             yield Problem(
                 data.source,
@@ -85,6 +84,7 @@ class BaseSkellamSNMF(BaseSNMF):
                 self._unit / scale,
                 prior,
                 pool=workers,
+                place=place,
                 **others,
             )
 
@@ -130,45 +130,12 @@ class BaseSkellamSNMF(BaseSNMF):
         -------
         float
         """
-        total, n_observed = 0.0, 0
-        for x, _, (rate0, rate1), cells in self._evaluate(X):
-            terms = cells.log_likelihood
-            if self.likelihood == "real":
-                phi = self.dispersion_
-                root = np.hypot(x, 2 * np.sqrt(rate0) * np.sqrt(rate1))
-                # Where x and both rates vanish there is no density: such a cell counts as a
-                # hundredth of the noise.
-                logarithm = np.log(2 * np.pi) + np.log(phi) + np.log(np.maximum(root, 1e-2 * phi))
-                terms = terms / phi - 0.5 * logarithm
-            observed = ~np.isnan(x)
-            total += float(np.sum(terms[observed]))
-            n_observed += int(observed.sum())
+        self._check_transformable()
+        noise = self.dispersion_ if self.likelihood == "real" else None
+        with self._fitted_problem(self._check_data(X)) as problem:
+            rows = (self._solve_rows(problem),)
+            _, (total, n_observed) = problem.over_samples(_score_samples, rows, self.atoms_, noise)
         return total / n_observed
-
-    def _evaluate(
-        self, X: Any, *, dense: bool = False
-    ) -> Iterator[tuple[NDArray, NDArray, NDArray, Cells]]:
-        """Cells of X, their samples' activations, their rates, and what the model says of them.
-
-        They come in blocks of samples; of a sparse matrix with gaps as rows of stored cells, unless
-        `dense`.
-        """
-        check_is_fitted(self)
-        source = open_source(self, X, fitted=True)
-        all_activations = np.asarray(self.transform(X), dtype=np.float64)
-        likelihood = Integer() if self.likelihood == "integer" else Real(1.0)
-        atoms = self.atoms_.astype(np.float64)
-        if isinstance(source, SparseSource) and not dense:
-            for samples, features, x in source.stored():
-                activations = all_activations[samples]
-                rates = np.einsum("nk,skn->sn", activations, atoms[:, :, features])
-                yield x, activations, rates, evaluate_cells(likelihood, x, *rates)
-            return
-        for rows in row_ranges(source):
-            for part, x in source.blocks(*rows):
-                activations = all_activations[part]
-                rates = activations @ atoms
-                yield x, activations, rates, evaluate_cells(likelihood, x, *rates)
 
     def sources(self, X: Any) -> NDArray:
         """Expected share of each component in each cell; the shares sum to X.
@@ -184,14 +151,33 @@ class BaseSkellamSNMF(BaseSNMF):
         -------
         ndarray of shape (n_samples, n_features, n_components)
         """
-        blocks = []
-        for x, activations, _, cells in self._evaluate(X, dense=True):
-            # E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean.
-            positive = np.einsum("ji,ki->jik", cells.u0, self.atoms_[0])
-            negative = np.einsum("ji,ki->jik", cells.u1, self.atoms_[1])
-            shares = activations[:, None, :] * (positive - negative)
-            blocks.append(shares.astype(x.dtype, copy=False))
-        return np.concatenate(blocks)
+        self._check_transformable()
+        with self._fitted_problem(self._check_data(X)) as problem:
+            rows = (self._solve_rows(problem),)
+            (sources,), _ = problem.over_samples(_source_samples, rows, self.atoms_)
+            return np.asarray(sources)
+
+    @contextmanager
+    def _fitted_problem(self, data: Data) -> Iterator[Problem]:
+        """The problem of other samples, with the prior of the fit."""
+        with self._problem(data, self._prior, self._prior_scale()) as problem:
+            yield problem
+
+    def _solve(self, data: Data) -> NDArray:
+        with self._fitted_problem(data) as problem:
+            return self._hand_out(problem, self._solve_rows(problem))
+
+    def _hand_out(self, problem: Problem, rows: Any) -> Any:
+        """An array with a column for each component, as users get it."""
+        return problem.place.handed_out(rows, self.n_components, problem.source.dtype)
+
+    def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
+        if data.chunks is None:
+            return super()._fill(X, data, activations)
+        with self._fitted_problem(data) as problem:
+            rows = (self._solve_rows(problem),)
+            (filled,), _ = problem.over_samples(_fill_samples, rows, self.components_)
+            return problem.place.handed_out(filled, data.source.shape[1], data.source.dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -205,6 +191,7 @@ def count_observed(problem: Problem) -> float:
     return number
 
 
+@per_sample(sums=1)
 def _count_samples(problem: Problem) -> tuple[tuple, tuple]:
     return (), (float(problem.summary.row_count @ problem.sample_weight),)
 
@@ -220,3 +207,68 @@ def dispersion(problem: Problem, divergence: float) -> float:
     if summary.largest == 0:
         return 1.0
     return max(estimate, _LEAST_DISPERSION * summary.mean_size, _SMALLEST_DISPERSION)
+
+
+# --- what is done with the samples of a problem, or with a part of them ---------------------------
+
+
+def _evaluated(
+    problem: Problem, activations: NDArray, atoms: NDArray, *, dense: bool = False
+) -> Iterator[tuple[NDArray, NDArray, NDArray, Cells]]:
+    """Cells in the unit of X, their samples' activations, their rates, and what is to say of them.
+
+    They come in blocks of samples; of a sparse matrix with gaps as rows of stored cells, unless
+    `dense`.
+    """
+    source, likelihood = problem.source, problem.likelihood
+    likelihood = likelihood if isinstance(likelihood, Integer) else Real(1.0)
+    activations, atoms = activations.astype(np.float64), atoms.astype(np.float64)
+    if isinstance(source, SparseSource) and not dense:
+        for samples, features, x in source.stored():
+            own = activations[samples]
+            rates = np.einsum("nk,skn->sn", own, atoms[:, :, features])
+            yield x, own, rates, evaluate_cells(likelihood, x, *rates)
+        return
+    for rows in row_ranges(source):
+        for part, x in source.blocks(*rows):
+            rates = activations[part] @ atoms
+            yield x, activations[part], rates, evaluate_cells(likelihood, x, *rates)
+
+
+@per_sample(sums=2)
+def _score_samples(
+    problem: Problem, activations: NDArray, atoms: NDArray, phi: float | None
+) -> tuple[tuple, tuple]:
+    """Log-likelihood of the observed cells, and their number; `phi` is the dispersion."""
+    total, n_observed = 0.0, 0
+    for x, _, (rate0, rate1), cells in _evaluated(problem, activations, atoms):
+        terms = cells.log_likelihood
+        if phi is not None:
+            root = np.hypot(x, 2 * np.sqrt(rate0) * np.sqrt(rate1))
+            # Where x and both rates vanish there is no density: such a cell counts as a
+            # hundredth of the noise.
+            logarithm = np.log(2 * np.pi) + np.log(phi) + np.log(np.maximum(root, 1e-2 * phi))
+            terms = terms / phi - 0.5 * logarithm
+        observed = ~np.isnan(x)
+        total += float(np.sum(terms[observed]))
+        n_observed += int(observed.sum())
+    return (), (total, n_observed)
+
+
+@per_sample(rows=1)
+def _source_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean."""
+    blocks = []
+    for x, own, _, cells in _evaluated(problem, activations, atoms, dense=True):
+        positive = np.einsum("ji,ki->jik", cells.u0, atoms[0])
+        negative = np.einsum("ji,ki->jik", cells.u1, atoms[1])
+        blocks.append((own[:, None, :] * (positive - negative)).astype(x.dtype, copy=False))
+    return (np.concatenate(blocks),), ()
+
+
+@per_sample(rows=1)
+def _fill_samples(
+    problem: Problem, activations: NDArray, components: NDArray
+) -> tuple[tuple, tuple]:
+    """X with its gaps filled."""
+    return (fill(problem.source, activations, components),), ()

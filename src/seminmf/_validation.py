@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn.utils
@@ -16,7 +17,7 @@ from ._inference.summary import Summary, summarise_cells, summarise_rows
 from ._sources import Source, SparseSource, row_ranges
 
 # Beyond 2^53 neighbouring integers are no longer told apart in float64.
-_LARGEST_INTEGER = 2.0**53
+LARGEST_INTEGER = 2.0**53
 _INTEGERS = "of integers for likelihood='integer' (check_integer=False lets others pass)"
 
 
@@ -55,45 +56,62 @@ def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
         raise ValueError(f"{name} must be {accepted}; found {value!r}.") from None
 
 
-def check_values(source: Source, *, integer: bool) -> Summary:
-    """Refuse infinities and, for the integer likelihood, what is no integer; sum X up."""
+class Accepted(NamedTuple):
+    """Which numbers X may have: integers only, and of what size at the most."""
+
+    integer: bool = False
+    largest: float = math.inf
+
+
+ANY_NUMBERS = Accepted()
+
+
+def check_values(source: Source, accepted: Accepted) -> Summary:
+    """Refuse infinities, and other numbers that are not accepted; sum X up."""
+    summary = summarise(source, accepted)
+    check_observed(summary)
+    return summary
+
+
+def check_observed(summary: Summary) -> None:
+    """Refuse data without any observed cell."""
+    if summary.n_observed == 0:
+        raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
+
+
+def summarise(source: Source, accepted: Accepted, first_row: int = 0) -> Summary:
+    """The sums over X, or a refusal of one of its numbers; its samples count from `first_row`."""
     if isinstance(source, SparseSource):
-        _refuse_values(source.X.data[None], 0, integer=integer, cell=source.cell)
+        _refuse_values(source.X.data[None], accepted, first_row, source.cell)
         summary = summarise_cells(source.X)
     else:
         parts = []
         for rows in row_ranges(source):
             for part, block in source.blocks(*rows):
-                _refuse_values(block, part.start, integer=integer)
+                _refuse_values(block, accepted, first_row + part.start)
                 parts.append(summarise_rows(block))
         summary = Summary.combine(parts)
-    if summary.n_observed == 0:
-        raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
-    return summary
-
-
-def check_integer_range(summary: Summary) -> None:
-    """Refuse counts that float64 cannot tell from their neighbours."""
-    if summary.largest > _LARGEST_INTEGER:
+    if summary.largest > accepted.largest:
         raise ValueError(
             "X must be within ±2^53 for likelihood='integer'; "
             f"found a value of size {summary.largest:.6g}."
         )
+    return summary
 
 
 def _refuse_values(
-    block: NDArray, first_row: int, *, integer: bool, cell: Callable | None = None
+    block: NDArray, accepted: Accepted, first_row: int, cell: Callable | None = None
 ) -> None:
-    """Refuse infinities and, if integers are wanted, others; `cell` tells where a number is."""
-    wrong, accepted = np.isinf(block), "finite, or NaN for a gap"
-    if integer and not wrong.any():
+    """Refuse what is not accepted; `cell` tells where the numbers of a single row belong."""
+    wrong, words = np.isinf(block), "finite, or NaN for a gap"
+    if accepted.integer and not wrong.any():
         with np.errstate(invalid="ignore"):
-            wrong, accepted = (block != np.rint(block)) & ~np.isnan(block), _INTEGERS
+            wrong, words = (block != np.rint(block)) & ~np.isnan(block), _INTEGERS
     if wrong.any():
         j, i = np.argwhere(wrong)[0]
-        row, column = (first_row + j, i) if cell is None else cell(i)
+        row, column = (j, i) if cell is None else cell(i)
         raise ValueError(
-            f"X must be {accepted}; found {block[j, i]} in row {row}, column {column}."
+            f"X must be {words}; found {block[j, i]} in row {first_row + row}, column {column}."
         )
 
 

@@ -18,6 +18,7 @@ from ._inference import em, loop, vb
 from ._inference.acceleration import accelerate
 from ._inference.activations import refine_posterior, solve_posterior
 from ._inference.choice import choose_algorithm
+from ._inference.place import per_sample
 from ._inference.problem import Prior, Problem
 from ._inference.start import METHODS as STARTS
 from ._inference.start import start
@@ -349,7 +350,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         activation_shape, atom_shape = given
         dtype = problem.source.dtype
         if activation_shape is not None:
-            state = state._replace(activation_shape=activation_shape.astype(dtype))
+            shape = problem.place.placed(activation_shape.astype(dtype))
+            state = state._replace(activation_shape=shape)
         if atom_shape is not None:
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
@@ -375,13 +377,12 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
 
     def _publish(self, problem: Problem, result: loop.Result[vb.State]) -> None:
         """Set the fitted attributes."""
-        dtype = problem.source.dtype
         self._prior = problem.prior
-        self.activation_shape_, self.atom_shape_ = result.state
-        self.activation_rate_ = np.broadcast_to(
-            (1 + problem.prior.activation_rate) / self.dispersion_, self.activation_shape_.shape
-        ).astype(dtype)
-        self.activations_ = self.activation_shape_ / self.activation_rate_
+        shape, self.atom_shape_ = result.state
+        (rate, means), _ = problem.over_samples(_posterior_samples, (shape,), self.dispersion_)
+        self.activation_shape_, self.activation_rate_, self.activations_ = (
+            self._hand_out(problem, problem.place.kept(rows)) for rows in (shape, rate, means)
+        )
         self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
         self.lower_bounds_ = np.array(result.objectives)
         self.lower_bound_ = result.objectives[-1]
@@ -389,23 +390,26 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
 
-    def _solve(self, data: Data) -> NDArray:
-        return self._mean_activations(self._solve_shape(data), data.source.dtype)
+    def _prior_scale(self) -> float:
+        return self.dispersion_
 
-    def _mean_activations(self, shape: NDArray, dtype: np.dtype) -> NDArray:
-        """Posterior means of activations whose posterior shapes are given."""
-        return (shape * self.dispersion_ / (1 + self._prior.activation_rate)).astype(dtype)
+    def _solve_rows(self, problem: Problem) -> Any:
+        """Posterior means of the activations of the problem's samples, given the atoms'."""
+        shape = solve_posterior(problem, self.atom_shape_)
+        (_, means), _ = problem.over_samples(_posterior_samples, (shape,), self.dispersion_)
+        return means
 
     def _membership(self, data: Data) -> NDArray:
-        return exp_digamma(self._solve_shape(data)) / (1 + self._prior.activation_rate)
+        with self._fitted_problem(data) as problem:
+            shape = solve_posterior(problem, self.atom_shape_)
+            (means,), _ = problem.over_samples(_geometric_samples, (shape,))
+            return self._hand_out(problem, means)
 
     def _training_membership(self) -> NDArray:
-        return exp_digamma(self.activation_shape_) / self.activation_rate_
-
-    def _solve_shape(self, data: Data) -> NDArray:
-        """Posterior shapes of the activations of new samples, the atoms' posterior being given."""
-        with self._problem(data, self._prior, self.dispersion_) as problem:
-            return solve_posterior(problem, self.atom_shape_)
+        shape = self.activation_shape_
+        if hasattr(shape, "map_blocks"):  # not to bring it here
+            return shape.map_blocks(exp_digamma) / self.activation_rate_
+        return exp_digamma(shape) / self.activation_rate_
 
     # --- posterior --------------------------------------------------------------------------
 
@@ -537,8 +541,10 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         tails = _tails(level)
         check.check_count("n_draws", n_draws)
         data = self._check_data(X)
-        shape = self._solve_shape(data)
-        filled = self._fill(X, self._mean_activations(shape, data.source.dtype))
+        with self._fitted_problem(data) as problem:
+            shape = np.asarray(solve_posterior(problem, self.atom_shape_))
+        means = shape * self.dispersion_ / (1 + self._prior.activation_rate)
+        filled = self._fill(X, data, means.astype(data.source.dtype))
         random = check_random_state(random_state)
         observed = data.source.rows(0, data.source.shape[0])
         ends = [np.array(observed, dtype=np.float64) for _ in tails]
@@ -586,3 +592,18 @@ def _equal_components(problem: Problem) -> bool:
         parameter.shape[1] == 1 or bool(np.all(parameter == parameter[:, :1]))
         for parameter in problem.prior
     )
+
+
+@per_sample(rows=2)
+def _posterior_samples(problem: Problem, shape: NDArray, dispersion: float) -> tuple[tuple, tuple]:
+    """Posterior rates and means of activations, in the unit of X and the type of the data."""
+    rate = (1 + problem.prior.activation_rate) / dispersion
+    means = shape / rate
+    dtype = problem.source.dtype
+    return (np.broadcast_to(rate, shape.shape).astype(dtype), means.astype(dtype)), ()
+
+
+@per_sample(rows=1)
+def _geometric_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
+    """Geometric means of the activations' posterior, but for the unit."""
+    return (exp_digamma(shape) / (1 + problem.prior.activation_rate),), ()

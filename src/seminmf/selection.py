@@ -17,9 +17,12 @@ from ._selection import evidence, heldout, relevance
 from ._selection.problem import Problem
 from ._selection.tasks import run_tasks
 from ._selection.verdict import Verdict
+from ._sources import DenseSource, Source
 from .bayesian import BayesianSkellamSNMF
 
 CRITERIA = ("elbo", "heldout", "relevance")
+# Of data that are sparse, on disk or elsewhere, no more cells than this are looked at.
+_MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +125,8 @@ def select_n_components(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data of any sign, NaN where not observed.
+        Data of any sign, NaN where not observed. If they are sparse, on disk or in chunks, and
+        more than some million cells, a part of the samples is drawn.
     candidates : iterable of int
         Numbers of components to compare. For criterion "relevance" only the largest matters, and
         the choice may be any number up to it.
@@ -189,7 +193,7 @@ def select_n_components(
     check.check_choice("criterion", criterion, CRITERIA)
     _check_options(estimator, criterion, learn_prior, n_init, n_folds, share, n_jobs)
     random = check_random_state(random_state)
-    X = _check_data(estimator, X, numbers)
+    X = _check_data(estimator, X, numbers, random)
     problem = Problem.of(estimator, X, learn_prior, most=numbers[-1])
     jobs: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     if criterion == "elbo":
@@ -279,7 +283,9 @@ def _check_options(
     check.check_jobs(n_jobs)
 
 
-def _check_data(estimator: BayesianSkellamSNMF, X: Any, numbers: Sequence[int]) -> NDArray:
+def _check_data(
+    estimator: BayesianSkellamSNMF, X: Any, numbers: Sequence[int], random: RandomState
+) -> NDArray:
     """X in float64, after all checks that a fit of any candidate would make."""
     model = clone(estimator).set_params(n_components=numbers[0])
     model._check_parameters()
@@ -288,4 +294,13 @@ def _check_data(estimator: BayesianSkellamSNMF, X: Any, numbers: Sequence[int]) 
     for n_components in numbers:
         model.set_params(n_components=n_components)
         check.check_prior(model, *source.shape, positive_rate=True)
-    return source.rows(0, source.shape[0]).astype(np.float64)
+    return _some_samples(source, random).astype(np.float64)
+
+
+def _some_samples(source: Source, random: RandomState) -> NDArray:
+    """All samples, or of data that are not in an array as many as can be compared here."""
+    n_samples, n_features = source.shape
+    most = max(_MOST_CELLS // n_features, 1)
+    if isinstance(source, DenseSource) or n_samples <= most:
+        return source.rows(0, n_samples)
+    return source.take(np.sort(random.choice(n_samples, most, replace=False)))

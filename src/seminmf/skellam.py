@@ -15,6 +15,7 @@ from ._base import Data
 from ._inference import em, loop
 from ._inference.activations import refine_maximum, solve_maximum
 from ._inference.choice import choose_algorithm
+from ._inference.place import per_sample
 from ._inference.problem import Problem
 from ._inference.start import start
 from ._skellam_base import BaseSkellamSNMF, dispersion
@@ -239,7 +240,8 @@ class SkellamSNMF(BaseSkellamSNMF):
                 atoms=np.where(np.isnan(atoms), state.atoms, atoms).astype(dtype)
             )
         if activations is not None:
-            state = state._replace(activations=(activations / self._unit).astype(dtype))
+            given = (activations / self._unit).astype(dtype)
+            state = state._replace(activations=problem.place.placed(given))
         state = em.above_floor(problem, state)
         name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
         result = self._iterate(algorithm, problem, state, name, self.max_iter, self.tol)
@@ -255,7 +257,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         """Set the fitted attributes."""
         self._prior = problem.prior
         self.atoms_ = result.state.atoms
-        self.activations_ = self._in_unit_of_data(problem, result.state.activations)
+        activations = self._in_unit_of_data(problem, result.state.activations)
+        self.activations_ = self._hand_out(problem, problem.place.kept(activations))
         self.objectives_ = np.array(result.objectives)
         self.objective_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
@@ -267,11 +270,14 @@ class SkellamSNMF(BaseSkellamSNMF):
                 problem, -self._unit * em.data_term(problem, result.state)
             )
 
-    def _solve(self, data: Data) -> NDArray:
-        with self._problem(data, self._prior, 1.0) as problem:
-            return self._in_unit_of_data(problem, solve_maximum(problem, self.atoms_))
+    def _prior_scale(self) -> float:
+        return 1.0
 
-    def _in_unit_of_data(self, problem: Problem, activations: NDArray) -> NDArray:
+    def _solve_rows(self, problem: Problem) -> Any:
+        """Activations of the problem's samples, given the fitted atoms."""
+        return self._in_unit_of_data(problem, solve_maximum(problem, self.atoms_))
+
+    def _in_unit_of_data(self, problem: Problem, activations: Any) -> Any:
         (scaled,), _ = problem.over_samples(_scale_samples, (activations,), self._unit)
         return scaled
 
@@ -282,6 +288,7 @@ class SkellamSNMF(BaseSkellamSNMF):
         return self.activations_
 
 
+@per_sample(rows=1)
 def _scale_samples(problem: Problem, activations: NDArray, unit: float) -> tuple[tuple, tuple]:
     """Activations in another unit, in the type of the data."""
     return ((activations * activations.dtype.type(unit)).astype(problem.source.dtype),), ()

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._container import written_whole
+from .._memory import available_memory
 from .options import Format
 
 if TYPE_CHECKING:
@@ -307,19 +308,9 @@ def _read_array(file: IO[bytes], size: int, kinds: str = _NUMBERS) -> NDArray:
 
 def _check_memory(n_bytes: int) -> None:
     """Refuse what the memory here could not hold, before it is tried."""
-    available = _available_memory()
+    available = available_memory()
     if n_bytes > available:
         raise ValueError(f"it needs {n_bytes / 1e9:.1f} GB, and there are {available / 1e9:.1f} GB")
-
-
-def _available_memory() -> float:
-    """Bytes that may be had: what files are cached in counts, for it is given back."""
-    try:
-        with open("/proc/meminfo") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return 1024 * float(lines["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):  # not on this system
-        return math.inf
 
 
 _READERS = {"parquet": _read_parquet, "npy": _read_npy, "npz": _read_npz}

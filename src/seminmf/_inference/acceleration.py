@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from .._passes.extrapolation import extrapolate, measure
 from .loop import Algorithm
+from .place import per_sample
 
 METHODS = ("squarem", "parabolic", None)
 
@@ -164,11 +165,13 @@ class Parabola(NamedTuple):
         return self.end._make([moved, extrapolate(*of_all, *way)])
 
 
+@per_sample(sums=1)
 def _measure_samples(problem: Any, x0: NDArray, x1: NDArray, x2: NDArray) -> tuple[tuple, tuple]:
     """Sums over samples, which count by their weights."""
     return (), (measure(x0, x1, x2, problem.sample_weight[:, None]),)
 
 
+@per_sample(rows=1)
 def _extrapolate_samples(
     problem: Any, x0: NDArray, x1: NDArray, x2: NDArray, way: tuple[float, float, float]
 ) -> tuple[tuple, tuple]:

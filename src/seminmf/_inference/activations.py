@@ -13,6 +13,7 @@ from .._passes.newton import PRECISE, sweep
 from .._penalties import Maximum, Posterior
 from . import em, vb
 from .em import ACTIVATION_FLOOR
+from .place import per_sample
 from .problem import Problem, shares
 
 
@@ -35,8 +36,8 @@ def solve_maximum(problem: Problem, atoms: NDArray) -> NDArray:
 
 def refine_maximum(problem: Problem, point: em.State) -> em.State:
     """The point with the activations that belong to its atoms, in the type of the data."""
-    rows, _ = problem.over_samples(_refine_maximum, (point.activations,), point.atoms)
-    return em.State(rows[0], point.atoms)
+    (solved,), _ = problem.over_samples(_refine_maximum, (point.activations,), point.atoms)
+    return em.State(problem.place.kept(solved), point.atoms)
 
 
 def solve_posterior(problem: Problem, atom_shape: NDArray) -> NDArray:
@@ -49,24 +50,28 @@ def solve_posterior(problem: Problem, atom_shape: NDArray) -> NDArray:
 def refine_posterior(problem: Problem, point: vb.State) -> vb.State:
     """The point with the activations' posterior that belongs to its atoms', in the data's type."""
     atoms, _ = vb.geometric_atoms(point.atom_shape, problem.prior.atom_shape)
-    rows, _ = problem.over_samples(_refine_posterior, (point.activation_shape,), atoms)
-    return vb.State(rows[0], point.atom_shape)
+    (shape,), _ = problem.over_samples(_refine_posterior, (point.activation_shape,), atoms)
+    return vb.State(problem.place.kept(shape), point.atom_shape)
 
 
+@per_sample(rows=1)
 def _solve_maximum(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
     return (solve(problem, Maximum(problem.mass), atoms).activations,), ()
 
 
+@per_sample(rows=1)
 def _refine_maximum(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     solved = refine(problem, Maximum(problem.mass), atoms, activations)
     return (solved.astype(problem.source.dtype),), ()
 
 
+@per_sample(rows=1)
 def _solve_posterior(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
     solution = solve(problem, Posterior(problem.mass), atoms)
     return (vb.shape_of(problem, solution.activations),), ()
 
 
+@per_sample(rows=1)
 def _refine_posterior(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     means, _ = vb.geometric(problem, shape)
     solved = refine(problem, Posterior(problem.mass), atoms, means)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._passes.mstep import update_activations
 from .atoms import NOTHING, normalise
+from .place import per_sample
 from .problem import Problem
 
 # Where a shape is below 1 its density has no maximum: parameters are then kept above these
@@ -50,6 +51,7 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     return State(rows[0], atoms), info
 
 
+@per_sample(rows=1, sums=3)
 def _step_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """New activations; U^atoms, data term and the activations' log-prior at the old ones."""
     expected = problem.expectations(activations, atoms)
@@ -67,6 +69,7 @@ def above_floor(problem: Problem, state: State) -> State:
     return State(activations, atoms)
 
 
+@per_sample(rows=1)
 def _floor_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
     return (np.maximum(activations, ACTIVATION_FLOOR),), ()
 
@@ -94,6 +97,7 @@ def data_term(problem: Problem, state: State) -> float:
     return sums[0]
 
 
+@per_sample(sums=2)
 def _evaluate_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple:
     """Data term and the activations' log-prior."""
     _, (_, *terms) = _step_samples(problem, activations, atoms)

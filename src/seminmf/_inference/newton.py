@@ -23,6 +23,7 @@ from .._penalties import Maximum
 from .._sources import SparseSource
 from . import em
 from .atoms import NOTHING
+from .place import per_sample
 from .problem import Problem
 
 # The first iterations are EM's, several of them in the place of one, at about the same cost: from a
@@ -146,6 +147,7 @@ def start(problem: Problem, point: em.State) -> State:
     )
 
 
+@per_sample(rows=1)
 def _unknown_gains(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
     return (np.full(len(activations), np.inf),), ()
 
@@ -302,6 +304,7 @@ def _sweep(problem: Problem, proposal: _Proposal, state: State) -> tuple[tuple, 
     return rows, _Sums(*sums)
 
 
+@per_sample(rows=3, sums=7)
 def _sweep_samples(
     problem: Problem,
     activations: NDArray,
@@ -322,6 +325,7 @@ def _sweep_samples(
     return (found.activations, found.gains, target), sums
 
 
+@per_sample(sums=2)
 def _look_samples(
     problem: Problem, activations: NDArray, atoms: NDArray, first: int, last: int
 ) -> tuple[tuple, tuple]:
@@ -336,13 +340,14 @@ def _look_samples(
 def _prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
     """Σ_j β λ and Σ_j (α − 1) for each component, with the samples' weights."""
     shape, rate, _ = problem.prior
-    price = problem.sample_weight @ np.multiply(rate, activations, dtype=np.float64)
+    price = problem.component_sums(np.multiply(rate, activations, dtype=np.float64))
     if np.all(shape == 1):
         return price, np.zeros(problem.n_components)
     excess = np.broadcast_to((shape - 1) / problem.mass, activations.shape)
-    return price, problem.sample_weight @ excess
+    return price, problem.component_sums(excess)
 
 
+@per_sample(sums=2)
 def _prior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
     return (), _prior_sums(problem, activations)
 

@@ -79,8 +79,8 @@ class Problem(NamedTuple):
         ----------
         function : callable
             Of a problem, the `rows` of its samples and `shared`; it returns two tuples: arrays with
-            rows for these samples, and sums over them. It has its name in a module, so that it can
-            be sent elsewhere.
+            rows for these samples, and sums over them (`per_sample`). It has its name in a module,
+            so that it can be sent elsewhere.
         rows : tuple of arrays
             With a row for each sample.
         *shared
@@ -99,6 +99,11 @@ class Problem(NamedTuple):
         if isinstance(self.source, SparseSource):
             return estep_of_cells(self.source, *others)
         return estep(self.source, *others)
+
+    def component_sums(self, per_activation: NDArray) -> NDArray:
+        """Sums over the samples, with their weights, of something for each activation."""
+        # Not BLAS, whose sums depend on its number of threads and on where arrays lie.
+        return np.einsum("j,jk->k", self.sample_weight, per_activation, dtype=np.float64)
 
     def weighted_sum(self, per_activation: NDArray) -> float:
         """Sum of something with one value for each activation, with the samples' weights."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .._sources import Source, row_ranges
 from .atoms import normalise, split_signed
 from .em import State
+from .place import per_sample
 from .problem import Problem, shares
 from .summary import Summary
 
@@ -90,10 +91,12 @@ def _least_share(problem: Problem) -> float:
     return 1e-3 * mean if mean > 0 else 1.0
 
 
+@per_sample(sums=1)
 def _sum_shares(problem: Problem) -> tuple[tuple, tuple]:
     return (), (float(shares(problem).sum()),)
 
 
+@per_sample(rows=1)
 def _share_samples(
     problem: Problem,
     part: float,
@@ -112,6 +115,7 @@ def _share_samples(
     return (activations.astype(problem.source.dtype, order="C"),), ()
 
 
+@per_sample(rows=1)
 def _prior_samples(problem: Problem) -> tuple[tuple, tuple]:
     """Prior means of the activations, as in the paper's first experiment: α / (1 + β)."""
     shape, rate, _ = problem.prior

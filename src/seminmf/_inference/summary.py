@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,15 @@ class Summary(NamedTuple):
     Attributes
     ----------
     row_mass, row_count : (J,) arrays
-        Σ|x| and the number of observed cells of each sample.
+        Σ|x| and the number of observed cells of each sample; empty where samples are elsewhere.
     column_sum, column_count : (I,) arrays
         Σx and the number of observed cells of each feature.
     largest : float
         Largest |x|.
+    mass : float
+        Σ|x| in units of the largest, because the sum of large numbers may overflow.
+    n_empty : int
+        Number of samples without an observed cell.
     """
 
     row_mass: NDArray
@@ -28,30 +33,63 @@ class Summary(NamedTuple):
     column_sum: NDArray
     column_count: NDArray
     largest: float
+    mass: float
+    n_empty: int
+
+    @classmethod
+    def of(
+        cls,
+        row_mass: NDArray,
+        row_count: NDArray,
+        column_sum: NDArray,
+        column_count: NDArray,
+        largest: float,
+    ) -> Summary:
+        """The summary with these sums."""
+        mass = float(np.sum(row_mass / largest)) if largest > 0 else 0.0
+        n_empty = int(np.sum(row_count == 0))
+        return cls(row_mass, row_count, column_sum, column_count, largest, mass, n_empty)
 
     @property
     def n_observed(self) -> int:
         """Number of observed cells."""
-        return int(self.row_count.sum())
+        return int(self.column_count.sum())
 
     @property
     def mean_size(self) -> float:
         """Mean of |x| over the observed cells."""
-        # Divided by the largest first, because the sum of large numbers may overflow.
-        if self.largest == 0:
-            return 0.0
-        return self.largest * float(np.sum(self.row_mass / self.largest)) / self.n_observed
+        return self.largest * self.mass / max(self.n_observed, 1)
+
+    def joined(self, other: Summary) -> Summary:
+        """Summary of these samples and of those that follow."""
+        largest = max(self.largest, other.largest)
+        unit = largest if largest > 0 else 1.0
+        masses = (part.mass * (part.largest / unit) for part in (self, other))
+        return Summary(
+            np.concatenate([self.row_mass, other.row_mass]),
+            np.concatenate([self.row_count, other.row_count]),
+            self.column_sum + other.column_sum,
+            self.column_count + other.column_count,
+            largest,
+            sum(masses),
+            self.n_empty + other.n_empty,
+        )
+
+    def without_rows(self) -> Summary:
+        """What is known of all samples together."""
+        return self._replace(row_mass=np.empty(0), row_count=np.empty(0, dtype=int))
 
     @staticmethod
     def combine(parts: Sequence[Summary]) -> Summary:
         """Summary of consecutive blocks of samples."""
-        return Summary(
-            np.concatenate([part.row_mass for part in parts]),
-            np.concatenate([part.row_count for part in parts]),
-            np.sum([part.column_sum for part in parts], axis=0),
-            np.sum([part.column_count for part in parts], axis=0),
-            max(part.largest for part in parts),
+        whole = reduce(Summary.joined, [part.without_rows() for part in parts])
+        return whole._replace(
+            row_mass=np.concatenate([part.row_mass for part in parts]),
+            row_count=np.concatenate([part.row_count for part in parts]),
         )
+
+
+NOTHING_KNOWN = Summary.of(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0.0)
 
 
 def summarise_rows(block: NDArray) -> Summary:
@@ -59,7 +97,7 @@ def summarise_rows(block: NDArray) -> Summary:
     observed = ~np.isnan(block)
     values = np.where(observed, block, 0).astype(np.float64, copy=False)
     sizes = np.abs(values)
-    return Summary(
+    return Summary.of(
         sizes.sum(axis=1),
         observed.sum(axis=1),
         values.sum(axis=0),
@@ -75,7 +113,7 @@ def summarise_cells(X: Any) -> Summary:
     counts = np.diff(X.indptr)
     rows = np.repeat(np.arange(n_samples, dtype=np.int32), counts)
     sizes = np.abs(values)
-    return Summary(
+    return Summary.of(
         np.bincount(rows, sizes, n_samples),
         counts,
         np.bincount(X.indices, values, n_features),

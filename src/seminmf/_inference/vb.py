@@ -11,6 +11,7 @@ from scipy.special import digamma, gammaln
 from .._passes.geometric import geometric_means
 from ..special import inverse_digamma
 from . import em
+from .place import per_sample
 from .problem import Prior, Problem
 
 
@@ -51,13 +52,12 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     return following, Info(_bound(problem, atom_term, *terms))
 
 
+@per_sample(rows=1, sums=3)
 def _step_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """New posterior shapes; U^atoms, and the terms of the bound at the old ones."""
     means, divergence = geometric(problem, shape)
     expected = problem.expectations(means, atoms)
-    # Not BLAS, whose sums depend on its number of threads.
-    totals = np.einsum("j,jk->k", problem.sample_weight, means, dtype=np.float64)
-    linear = float(totals @ atoms.sum(axis=(0, 2), dtype=np.float64))
+    linear = float(problem.component_sums(means) @ atoms.sum(axis=(0, 2), dtype=np.float64))
     counts = expected.activations
     counts *= means
     counts *= counts.dtype.type(problem.mass)
@@ -73,6 +73,7 @@ def project(problem: Problem, point: State) -> State:
     return State(rows[0], atom_shape.astype(point.atom_shape.dtype, copy=False))
 
 
+@per_sample(rows=1)
 def _project_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
     projected = np.maximum(shape, problem.prior.activation_shape)
     return (projected.astype(shape.dtype, copy=False),), ()
@@ -86,6 +87,7 @@ def prior_state(problem: Problem) -> State:
     return State(rows[0], atom_shape.astype(problem.source.dtype))
 
 
+@per_sample(rows=1)
 def _prior_samples(problem: Problem) -> tuple[tuple, tuple]:
     shape = (problem.source.shape[0], problem.n_components)
     alpha = np.broadcast_to(problem.prior.activation_shape, shape)
@@ -99,10 +101,11 @@ def state_from(problem: Problem, point: em.State) -> State:
     return State(rows[0], atom_shape.astype(problem.source.dtype))
 
 
+@per_sample(rows=1, sums=1)
 def _posterior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
     counts = problem.mass * activations.astype(np.float64)
     shape = (problem.prior.activation_shape + counts).astype(problem.source.dtype)
-    return (shape,), (problem.sample_weight @ counts,)
+    return (shape,), (problem.component_sums(counts),)
 
 
 def shape_of(problem: Problem, activations: NDArray) -> NDArray:
@@ -118,6 +121,7 @@ def evaluate(problem: Problem, state: State) -> float:
     return _bound(problem, atom_term, *sums)
 
 
+@per_sample(sums=2)
 def _evaluate_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """The terms of the bound."""
     _, (_, *terms) = _step_samples(problem, shape, atoms)

@@ -112,6 +112,7 @@ def estep_of_cells(
         u_atoms += partial_atoms
         data_term += partial_term
     u_activations = u_activations[:, :n_components] + atoms.sum(axis=(0, 2), dtype=np.float64)
+    # Not BLAS, whose sums depend on its number of threads.
     u_atoms += np.einsum("j,jk->k", sample_weight, padded)
     # Where all of a sum cancels, rounding may leave less than nothing.
     return Expectations(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,15 @@ from .dense import DenseSource
 from .disk import DiskSource
 from .sparse import SparseSource, ZeroFilledSource
 
-__all__ = ["DenseSource", "DiskSource", "Source", "SparseSource", "ZeroFilledSource", "row_ranges"]
+__all__ = [
+    "DenseSource",
+    "DiskSource",
+    "Elsewhere",
+    "Source",
+    "SparseSource",
+    "ZeroFilledSource",
+    "row_ranges",
+]
 
 # A task of a pass has about this many cells × components, a third of a millisecond: much more
 # than it costs to hand it to a thread.
@@ -53,6 +61,23 @@ class Source(Protocol):
 
     def edges(self, n_ranges: int) -> NDArray:
         """Where ranges of samples that have about the same number of cells start and end."""
+        ...
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A source whose samples are in chunks, of which not all need to be here at the same time."""
+
+    def opened(self, accepted: Any) -> list[Any]:
+        """The chunks, in which only accepted numbers may be."""
+        ...
+
+    def summarised(self, accepted: Any) -> tuple[list[Any], Any]:
+        """The same, and what they sum up to."""
+        ...
+
+    def place(self, chunks: list[Any], prior: Any, sample_weight: NDArray) -> Any:
+        """Where the work on them is done, for a problem with this prior and these weights."""
         ...
 
 

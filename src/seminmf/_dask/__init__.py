@@ -1,0 +1,1 @@
+"""Data on a cluster: Dask arrays whose chunks are samples."""
