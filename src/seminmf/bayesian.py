@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from . import _validation as check
 from ._base import Data, like
-from ._inference import em, loop, vb
+from ._inference import em, loop, minibatch, vb
 from ._inference.acceleration import accelerate
-from ._inference.activations import refine_posterior, solve_posterior
+from ._inference.activations import refine_posterior, solve_maximum, solve_posterior
 from ._inference.choice import choose_algorithm
 from ._inference.place import per_sample
 from ._inference.problem import Prior, Problem
@@ -95,6 +95,12 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         do not depend on the unit. 1.0 is the paper's model, and the only one for integers.
     sparse_zeros : {"missing", "observed"}, default="missing"
         What cells are that a sparse X does not store: gaps, or data that are 0.
+    batch_size : int or None, default=None
+        Samples of a batch. `fit` then learns from one batch after the other, and an iteration is an
+        epoch over all of them. None looks at all samples at once.
+    total_samples : int or None, default=None
+        For `partial_fit`: how many samples there are in all, against which the atoms' prior counts.
+        None counts those that have been seen.
 
     Attributes
     ----------
@@ -148,6 +154,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
     """
 
     _starts = (*STARTS, "map")
+    _needs_rate = True
 
     def __init__(
         self,
@@ -168,6 +175,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         verbose: int = 0,
         scale: float | str = "auto",
         sparse_zeros: str = "missing",
+        batch_size: int | None = None,
+        total_samples: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
@@ -185,6 +194,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         self.verbose = verbose
         self.scale = scale
         self.sparse_zeros = sparse_zeros
+        self.batch_size = batch_size
+        self.total_samples = total_samples
 
     def fit(
         self,
@@ -234,7 +245,9 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         weights = check.check_weight(sample_weight, n_samples)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
+        self._check_batches(data, activation_shape=activation_shape, checkpoint=checkpoint)
         check.record_features(self, X)
+        self._stream = None
         self._warn_unobserved(data.summary)
         self._choose_unit(data)
         starts = {"activation_shape": given[0], "atom_shape": given[1]}
@@ -345,7 +358,7 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             method = "random" if self.init == "map" else self.init
             point = start(problem, method, random)
             if self.init == "map" and not interrupted:
-                point, interrupted = self._find_mode(problem, point)
+                point, interrupted = self._find_mode(problem, point, random)
             state = vb.state_from(problem, point)
         activation_shape, atom_shape = given
         dtype = problem.source.dtype
@@ -355,6 +368,8 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         if atom_shape is not None:
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
+        if self.batch_size is not None and not interrupted:
+            return self._run_in_batches(problem, state.atom_shape, random)
         max_iter = 0 if interrupted else self.max_iter
         algorithm = accelerate(vb, self.acceleration)
         result = self._iterate(algorithm, problem, state, "VBEM", max_iter, self.tol)
@@ -362,12 +377,73 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
             return result._replace(reason="interrupted")
         return self._finish(problem, result) if result.converged else result
 
-    def _find_mode(self, problem: Problem, point: em.State) -> tuple[em.State, bool]:
+    def _find_mode_in_batches(
+        self, problem: Problem, point: em.State, random: RandomState
+    ) -> tuple[em.State, bool]:
+        by_newton = minibatch.uses_newton(problem, "newton")
+        learn = partial(minibatch.learn_maximum, by_newton=by_newton)
+        stream, _, reason = self._run_batches(problem, learn, point.atoms, random)
+        solved = solve_maximum(problem, stream.atoms).astype(point.activations.dtype)
+        return em.State(solved, stream.atoms), reason == "interrupted"
+
+    def _find_mode(
+        self, problem: Problem, point: em.State, random: RandomState
+    ) -> tuple[em.State, bool]:
         """The maximum a posteriori near a point, and whether Ctrl-C ended the search for it."""
+        if self.batch_size is not None:
+            return self._find_mode_in_batches(problem, point, random)
         name, algorithm = choose_algorithm("newton", self.acceleration, problem)
         point = em.above_floor(problem, point)
         result = self._iterate(algorithm, problem, point, name, self.max_iter, _MODE_TOLERANCE)
         return result.state, result.interrupted
+
+    def _run_in_batches(
+        self, problem: Problem, atom_shape: NDArray, random: RandomState
+    ) -> loop.Result[vb.State]:
+        stream, objectives, reason = self._run_batches(problem, self._learn, atom_shape, random)
+        shape = solve_posterior(problem, stream.atoms).astype(problem.source.dtype)
+        state = vb.State(shape, stream.atoms)
+        return loop.Result(state, [*objectives, vb.evaluate(problem, state)], reason)
+
+    def _begin(self, data: Data, prior: Prior, weights: NDArray) -> None:
+        """Decide on what the first batch decides."""
+        self._check_scale()
+        self._choose_unit(data)
+        self.dispersion_, interrupted = self._find_scale(data, weights)
+        if interrupted:
+            raise KeyboardInterrupt
+        self._choose_unit(data, self.dispersion_)
+
+    def _first_stream(self, problem: Problem) -> minibatch.Stream:
+        """What is known before the next batch: the posterior of a fit, or a start."""
+        if not hasattr(self, "atom_shape_"):
+            method = "random" if self.init == "map" else self.init
+            point = start(problem, method, check_random_state(self.random_state))
+            atom_shape = vb.state_from(problem, point).atom_shape
+            return minibatch.Stream(atom_shape, np.zeros(atom_shape.shape))
+        activations = np.asarray(self.activations_) / self._unit
+        known = minibatch.known(problem, self.atoms_, activations)
+        return known._replace(atoms=self.atom_shape_)
+
+    def _learn(
+        self, problem: Problem, stream: minibatch.Stream, total: float
+    ) -> tuple[minibatch.Stream, minibatch.Told]:
+        return minibatch.learn_posterior(problem, stream, total)
+
+    def _publish_batch(self, problem: Problem, told: minibatch.Told, total: float) -> None:
+        """Set the fitted attributes after a batch."""
+        self._prior = problem.prior
+        self.atom_shape_ = self._stream.atoms
+        self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
+        dtype = problem.source.dtype
+        self.activation_shape_ = told.activations.astype(dtype)
+        (self.activation_rate_, self.activations_), _ = problem.over_samples(
+            _posterior_samples, (told.activations,), self.dispersion_
+        )
+        value = vb.bound_of_batch(problem, self.atom_shape_, total, told.objective)
+        self.lower_bounds_ = np.append(getattr(self, "lower_bounds_", ()), value)
+        self.lower_bound_ = value
+        self._publish_stream()
 
     @staticmethod
     def _finish(problem: Problem, result: loop.Result[vb.State]) -> loop.Result[vb.State]:

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_random_state
 
 from . import _validation as check
 from ._base import Data
-from ._inference import em, loop
+from ._inference import em, loop, minibatch
 from ._inference.activations import refine_maximum, solve_maximum
 from ._inference.choice import choose_algorithm
 from ._inference.place import per_sample
-from ._inference.problem import Problem
+from ._inference.problem import Prior, Problem
 from ._inference.start import start
 from ._skellam_base import BaseSkellamSNMF, dispersion
 
@@ -68,6 +69,12 @@ class SkellamSNMF(BaseSkellamSNMF):
         1 shows a progress bar.
     sparse_zeros : {"missing", "observed"}, default="missing"
         What cells are that a sparse X does not store: gaps, or data that are 0.
+    batch_size : int or None, default=None
+        Samples of a batch. `fit` then learns from one batch after the other, and an iteration is an
+        epoch over all of them. None looks at all samples at once.
+    total_samples : int or None, default=None
+        For `partial_fit`: how many samples there are in all, against which the atoms' prior counts.
+        None counts those that have been seen.
 
     Attributes
     ----------
@@ -115,6 +122,8 @@ class SkellamSNMF(BaseSkellamSNMF):
            [ 2.,  3.,  3.]])
     """
 
+    _needs_rate = False
+
     def __init__(
         self,
         n_components: int = 2,
@@ -134,6 +143,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         n_jobs: int | None = None,
         verbose: int = 0,
         sparse_zeros: str = "missing",
+        batch_size: int | None = None,
+        total_samples: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
@@ -151,6 +162,8 @@ class SkellamSNMF(BaseSkellamSNMF):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.sparse_zeros = sparse_zeros
+        self.batch_size = batch_size
+        self.total_samples = total_samples
 
     def fit(
         self,
@@ -204,12 +217,11 @@ class SkellamSNMF(BaseSkellamSNMF):
             activations = check.check_start(
                 "activations", activations, (n_samples, self.n_components)
             )
+        self._check_batches(data, activations=activations, checkpoint=checkpoint)
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
-        prior_speaks = self.init == "prior" or any(
-            np.any(shape != 1) for shape in (prior.activation_shape, prior.atom_shape)
-        )
-        self._choose_unit(data, 1.0 if prior_speaks else None)
+        self._stream = None
+        self._choose_unit(data, 1.0 if self._prior_speaks(prior) else None)
         given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
         journal, random = self._journal(checkpoint, checkpoint_every, data.source, **given)
         with self._problem(
@@ -220,6 +232,12 @@ class SkellamSNMF(BaseSkellamSNMF):
             self._publish(problem, best.result)
         self.stability_ = best.stability
         return self
+
+    def _prior_speaks(self, prior: Prior) -> bool:
+        """Whether the prior says how large activations are, or atoms."""
+        return self.init == "prior" or any(
+            np.any(shape != 1) for shape in (prior.activation_shape, prior.atom_shape)
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -243,9 +261,54 @@ class SkellamSNMF(BaseSkellamSNMF):
             given = (activations / self._unit).astype(dtype)
             state = state._replace(activations=problem.place.placed(given))
         state = em.above_floor(problem, state)
+        if self.batch_size is not None:
+            return self._run_in_batches(problem, state.atoms, random)
         name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
         result = self._iterate(algorithm, problem, state, name, self.max_iter, self.tol)
         return self._finish(problem, result) if result.converged else result
+
+    def _run_in_batches(
+        self, problem: Problem, atoms: NDArray, random: RandomState
+    ) -> loop.Result[em.State]:
+        stream, objectives, reason = self._run_batches(problem, self._learn, atoms, random)
+        solved = solve_maximum(problem, stream.atoms).astype(problem.source.dtype)
+        state = em.State(solved, stream.atoms)
+        return loop.Result(state, [*objectives, em.evaluate(problem, state)], reason)
+
+    def _begin(self, data: Data, prior: Prior, weights: NDArray) -> None:
+        """Decide on what the first batch decides."""
+        self._choose_unit(data, 1.0 if self._prior_speaks(prior) else None)
+
+    def _first_stream(self, problem: Problem) -> minibatch.Stream:
+        """What is known before the next batch: the atoms of a fit, or those of a start."""
+        if not hasattr(self, "atoms_"):
+            state = start(problem, self.init, check_random_state(self.random_state))
+            atoms = em.above_floor(problem, state).atoms
+            return minibatch.Stream(atoms, np.zeros(atoms.shape))
+        activations = np.asarray(self.activations_) / self._unit
+        return minibatch.known(problem, self.atoms_, activations)
+
+    def _learn(
+        self, problem: Problem, stream: minibatch.Stream, total: float
+    ) -> tuple[minibatch.Stream, minibatch.Told]:
+        by_newton = minibatch.uses_newton(problem, self.solver)
+        return minibatch.learn_maximum(problem, stream, total, by_newton)
+
+    def _publish_batch(self, problem: Problem, told: minibatch.Told, total: float) -> None:
+        """Set the fitted attributes after a batch."""
+        self._prior = problem.prior
+        self.atoms_ = self._stream.atoms
+        self.activations_ = self._in_unit_of_data(problem, told.activations)
+        value = em.objective(problem, self.atoms_, 0.0, total * told.objective)
+        self.objectives_ = np.append(getattr(self, "objectives_", ()), value)
+        self.objective_ = value
+        self._publish_stream()
+        new = 1.0
+        if self.likelihood == "real":
+            weight = float(problem.sample_weight.sum())
+            new = dispersion(problem, -self._unit * weight * told.data_term)
+        share = minibatch.step_weight(self.n_iter_ - 1)
+        self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new
 
     @staticmethod
     def _finish(problem: Problem, result: loop.Result[em.State]) -> loop.Result[em.State]:

@@ -92,6 +92,10 @@ class ChunkedSource:
         for pair in pairwise([start, *inner, stop]):
             yield slice(*pair), self.rows(*pair)
 
+    def subset(self, rows: NDArray | slice) -> Source:
+        """Some samples, brought here."""
+        return _source_of(self.X[rows].compute(), self._zeros)
+
     def columns(self, start: int, stop: int) -> ChunkedSource:
         """Some consecutive features."""
         return ChunkedSource(self.X[:, start:stop], self._zeros)

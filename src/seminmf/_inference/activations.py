@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._likelihoods import Integer
 from .._passes.em_rows import solve_by_em
-from .._passes.newton import PRECISE, sweep
+from .._passes.newton import PRECISE, Effort, sweep
 from .._penalties import Maximum, Posterior
 from . import em, vb
 from .em import ACTIVATION_FLOOR
@@ -18,10 +18,21 @@ from .problem import Problem, shares
 
 
 class Solution(NamedTuple):
-    """Activations (J, K), float64, and the value of each row's problem (J,); 0 after EM."""
+    """What is known of the rows at their solution.
+
+    Attributes
+    ----------
+    activations : (J, K) array, float64
+    values : (J,) array
+        Value of each row's problem; 0 after EM.
+    slopes, grams : arrays
+        What the atoms need (`newton.Sweep`); empty, if it was not asked for.
+    """
 
     activations: NDArray
     values: NDArray
+    slopes: NDArray = np.empty(0)
+    grams: NDArray = np.empty(0)
 
 
 # How much better, relatively, another stationary point must be to be preferred.
@@ -78,9 +89,15 @@ def _refine_posterior(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple
     return (vb.shape_of(problem, solved).astype(problem.source.dtype),), ()
 
 
-def solve(problem: Problem, kind: Maximum | Posterior, atoms: NDArray) -> Solution:
+def solve(
+    problem: Problem,
+    kind: Maximum | Posterior,
+    atoms: NDArray,
+    effort: Effort = PRECISE,
+    collect: bool = False,
+) -> Solution:
     """Solve every row from a start that only the row decides."""
-    return _solve_from(problem, kind, atoms, own_start(problem, kind))
+    return _solve_from(problem, kind, atoms, own_start(problem, kind), effort, collect)
 
 
 def refine(
@@ -111,7 +128,12 @@ def own_start(problem: Problem, kind: Maximum | Posterior) -> NDArray:
 
 
 def _solve_from(
-    problem: Problem, kind: Maximum | Posterior, atoms: NDArray, start: NDArray
+    problem: Problem,
+    kind: Maximum | Posterior,
+    atoms: NDArray,
+    start: NDArray,
+    effort: Effort = PRECISE,
+    collect: bool = False,
 ) -> Solution:
     shape, rate, _ = problem.prior
     activations = np.array(start, dtype=np.float64, order="C")
@@ -132,7 +154,7 @@ def _solve_from(
         problem.source,
         problem.likelihood,
         kind,
-        PRECISE,
+        effort,
         activations,
         np.ascontiguousarray(atoms, dtype=np.float64),
         shape,
@@ -141,6 +163,6 @@ def _solve_from(
         gains=np.full(len(activations), np.inf),
         threshold=0.0,
         pool=problem.pool,
-        collect=False,
+        collect=collect,
     )
-    return Solution(found.activations, found.values)
+    return Solution(found.activations, found.values, found.slopes, found.grams)

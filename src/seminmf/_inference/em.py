@@ -44,7 +44,7 @@ def point(state: State) -> State:
 
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors are updated from the same E-step."""
-    rows, sums = problem.over_samples(_step_samples, (state.activations,), state.atoms)
+    rows, sums = problem.over_samples(step_samples, (state.activations,), state.atoms)
     u_atoms, data_term, prior_term = sums
     info = Info(objective(problem, state.atoms, data_term, prior_term))
     atoms = update_atoms(problem, state.atoms, state.atoms * u_atoms)
@@ -52,7 +52,7 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
 
 
 @per_sample(rows=1, sums=3)
-def _step_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+def step_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """New activations; U^atoms, data term and the activations' log-prior at the old ones."""
     expected = problem.expectations(activations, atoms)
     prior_term = _update_activations(problem, activations, expected.activations)
@@ -100,7 +100,7 @@ def data_term(problem: Problem, state: State) -> float:
 @per_sample(sums=2)
 def _evaluate_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple:
     """Data term and the activations' log-prior."""
-    _, (_, *terms) = _step_samples(problem, activations, atoms)
+    _, (_, *terms) = step_samples(problem, activations, atoms)
     return (), tuple(terms)
 
 

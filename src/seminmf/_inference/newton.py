@@ -94,7 +94,7 @@ class Info(NamedTuple):
     objective: float
 
 
-class _Terms(NamedTuple):
+class Terms(NamedTuple):
     """Objective of the unnormalised atoms θ beside the likelihood: price θ − excess ln θ.
 
     With S = Σ_si θ moved into the activations, the priors' part of minus the objective is
@@ -184,7 +184,7 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
     atoms = proposal.atoms.astype(np.float64)
-    terms = _terms(problem, found.price, found.excess, atoms)
+    terms = prior_terms(problem, found.price, found.excess, atoms)
     following = State(
         activations,
         proposal.atoms,
@@ -248,14 +248,17 @@ def _propose(problem: Problem, state: State) -> _Proposal:
 
 
 def _target(problem: Problem, state: State) -> tuple[NDArray, NDArray]:
-    """Where the Newton step on the atoms leads: their sums, which go into the activations; and
-    what they are then."""
-    atoms = _unnormalised(state)
+    """Where the Newton step on the atoms leads: sums, for the activations; and atoms."""
+    totals, atoms = normalised(problem, state.atoms, _unnormalised(state))
+    return totals, atoms.astype(state.atoms.dtype)
+
+
+def normalised(problem: Problem, before: NDArray, atoms: NDArray) -> tuple[NDArray, NDArray]:
+    """Sums of the atoms after a step, and the atoms over them; what cannot move is as before."""
     totals = atoms.sum(axis=(0, 2))
     changed = ~problem.frozen & (totals > NOTHING) & (totals < np.inf)
     totals = np.where(changed, totals, 1)
-    atoms = np.where(changed[:, None], atoms / totals[:, None], state.atoms)
-    return totals, atoms.astype(state.atoms.dtype)
+    return totals, np.where(changed[:, None], atoms / totals[:, None], before)
 
 
 def _beyond(target: NDArray, previous: NDArray, momentum: float) -> NDArray:
@@ -321,7 +324,7 @@ def _sweep_samples(
     proposed = _beyond(target, previous, momentum) if momentum else target.copy()
     found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, collect)
     value = float(found.values @ problem.sample_weight) - em.unit_term(problem) / problem.mass
-    sums = (value, *found[-4:], *_prior_sums(problem, found.activations))
+    sums = (value, *found[-4:], *prior_sums(problem, found.activations))
     return (found.activations, found.gains, target), sums
 
 
@@ -337,7 +340,7 @@ def _look_samples(
     return (), (found.slopes, found.grams)
 
 
-def _prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
+def prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
     """Σ_j β λ and Σ_j (α − 1) for each component, with the samples' weights."""
     shape, rate, _ = problem.prior
     price = problem.component_sums(np.multiply(rate, activations, dtype=np.float64))
@@ -349,7 +352,7 @@ def _prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArra
 
 @per_sample(sums=2)
 def _prior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
-    return (), _prior_sums(problem, activations)
+    return (), prior_sums(problem, activations)
 
 
 def _run_sweep(
@@ -388,7 +391,7 @@ def _features_at_once(problem: Problem) -> int:
 
 
 def _moves(
-    problem: Problem, activations: NDArray, found: _Sums, terms: _Terms, atoms: NDArray
+    problem: Problem, activations: NDArray, found: _Sums, terms: Terms, atoms: NDArray
 ) -> NDArray:
     """Newton step on the atoms (2, K, I), by groups of features if all at once are too many."""
     n_features, at_once = atoms.shape[2], _features_at_once(problem)
@@ -405,14 +408,14 @@ def _moves(
     return moves
 
 
-def _terms(problem: Problem, price: NDArray, excess: NDArray, atoms: NDArray) -> _Terms:
+def prior_terms(problem: Problem, price: NDArray, excess: NDArray, atoms: NDArray) -> Terms:
     """What the priors add to each feature's problem."""
     shape, _, atom_shape = problem.prior
     if np.all(shape == 1) and np.all(atom_shape == 1):
-        return _Terms(price, np.zeros((1, 1, 1)))
+        return Terms(price, np.zeros((1, 1, 1)))
     atom_excess = np.broadcast_to((atom_shape - 1) / problem.mass, atoms.shape)
     balance = atom_excess.sum(axis=(0, 2)) - excess
-    return _Terms(
+    return Terms(
         price + np.maximum(balance, 0), atom_excess + np.maximum(-balance, 0)[:, None] * atoms
     )
 
@@ -423,7 +426,7 @@ def _failed(problem: Problem, state: State, found: _Sums) -> State:
     if state.failures == 1:
         return state._replace(momentum=_SHRINKAGE * state.momentum)
     _, (price, excess) = problem.over_samples(_prior_samples, (state.activations,))
-    terms = _terms(problem, price, excess, state.atoms)
+    terms = prior_terms(problem, price, excess, state.atoms)
     tried = found.features_before + terms.by_feature(_unnormalised(state))
     risen = ~(tried <= state.features)
     to_blame = risen if risen.any() else ~risen
@@ -432,5 +435,10 @@ def _failed(problem: Problem, state: State, found: _Sums) -> State:
 
 def _unnormalised(state: State) -> NDArray:
     """Atoms after their Newton step, before their sums go into the activations."""
-    atoms = np.maximum(state.atoms + state.trust * state.moves, 0)
+    return moved(state.atoms, state.trust * state.moves)
+
+
+def moved(atoms: NDArray, moves: NDArray) -> NDArray:
+    """Atoms after a step, not below 0."""
+    atoms = np.maximum(atoms + moves, 0)
     return np.where(atoms < _NO_ATOM, 0, atoms)

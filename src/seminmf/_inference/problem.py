@@ -100,6 +100,22 @@ class Problem(NamedTuple):
             return estep_of_cells(self.source, *others)
         return estep(self.source, *others)
 
+    def of_samples(self, rows: NDArray | slice) -> Problem:
+        """The problem of some samples."""
+        shape, rate = (
+            part if len(part) == 1 else part[rows]
+            for part in (self.prior.activation_shape, self.prior.activation_rate)
+        )
+        summary = self.summary._replace(
+            row_mass=self.summary.row_mass[rows], row_count=self.summary.row_count[rows]
+        )
+        return self._replace(
+            source=self.source.subset(rows),
+            summary=summary,
+            prior=self.prior._replace(activation_shape=shape, activation_rate=rate),
+            sample_weight=self.sample_weight[rows],
+        )
+
     def component_sums(self, per_activation: NDArray) -> NDArray:
         """Sums over the samples, with their weights, of something for each activation."""
         # Not BLAS, whose sums depend on its number of threads and on where arrays lie.

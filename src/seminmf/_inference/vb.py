@@ -44,7 +44,7 @@ def point(state: State) -> State:
 def step(problem: Problem, state: State) -> tuple[State, Info]:
     """One iteration: both factors' posteriors are updated from the same E-step."""
     atoms, atom_term = geometric_atoms(state.atom_shape, problem.prior.atom_shape)
-    rows, sums = problem.over_samples(_step_samples, (state.activation_shape,), atoms)
+    rows, sums = problem.over_samples(step_samples, (state.activation_shape,), atoms)
     u_atoms, *terms = sums
     atom_shape = problem.mass * atoms * u_atoms + problem.prior.atom_shape
     atom_shape[:, problem.frozen] = state.atom_shape[:, problem.frozen]
@@ -53,7 +53,7 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
 
 
 @per_sample(rows=1, sums=3)
-def _step_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+def step_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """New posterior shapes; U^atoms, and the terms of the bound at the old ones."""
     means, divergence = geometric(problem, shape)
     expected = problem.expectations(means, atoms)
@@ -124,7 +124,7 @@ def evaluate(problem: Problem, state: State) -> float:
 @per_sample(sums=2)
 def _evaluate_samples(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """The terms of the bound."""
-    _, (_, *terms) = _step_samples(problem, shape, atoms)
+    _, (_, *terms) = step_samples(problem, shape, atoms)
     return (), tuple(terms)
 
 
@@ -161,6 +161,14 @@ def _bound(problem: Problem, atom_term: float, data_term: float, activation_term
     terms that the data term brings.
     """
     return problem.mass * data_term + activation_term + atom_term + problem.prior_constant
+
+
+def bound_of_batch(problem: Problem, shape: NDArray, total: float, objective: float) -> float:
+    """What the bound of `total` samples would be, if all had the mean `objective` of a batch."""
+    _, atom_term = geometric_atoms(shape, problem.prior.atom_shape)
+    sizes = (1, problem.n_components, problem.source.shape[1])
+    constant = prior_constant(problem.prior, sizes, np.array([total]))
+    return total * objective + atom_term + constant
 
 
 def prior_constant(prior: Prior, shape: tuple[int, int, int], sample_weight: NDArray) -> float:

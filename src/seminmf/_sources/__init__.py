@@ -51,6 +51,10 @@ class Source(Protocol):
         """Some samples, by their numbers, in the form of `rows`."""
         ...
 
+    def subset(self, rows: NDArray | slice) -> Source:
+        """Some samples as a source of their own."""
+        ...
+
     def columns(self, start: int, stop: int) -> Source:
         """Some consecutive features."""
         ...

@@ -40,6 +40,10 @@ class DenseSource:
         """Some samples."""
         return np.ascontiguousarray(self.X[rows], dtype=self.dtype)
 
+    def subset(self, rows: NDArray | slice) -> DenseSource:
+        """Some samples."""
+        return DenseSource(self.X[rows])
+
     def columns(self, start: int, stop: int) -> DenseSource:
         """Some consecutive features."""
         return DenseSource(self.X[:, start:stop])

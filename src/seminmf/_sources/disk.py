@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dense import equal_edges, float_type
+from .dense import DenseSource, equal_edges, float_type
 
 # Bytes of a block. A task has two of them at a time, one to work on and one that is being read.
 _BLOCK = 8 << 20
@@ -59,6 +59,12 @@ class DiskSource:
     def take(self, rows: NDArray) -> NDArray:
         """Some samples."""
         return np.concatenate([self.rows(j, j + 1) for j in rows])
+
+    def subset(self, rows: NDArray | slice) -> DenseSource:
+        """Some samples, read into memory."""
+        if isinstance(rows, slice):
+            return DenseSource(self.rows(rows.start, rows.stop))
+        return DenseSource(self.take(rows))
 
     def columns(self, start: int, stop: int) -> DiskSource:
         """Some consecutive features."""

@@ -63,6 +63,10 @@ class ZeroFilledSource(_Stored):
         """All of them."""
         return self.shape[0] * self.shape[1]
 
+    def subset(self, rows: NDArray | slice) -> ZeroFilledSource:
+        """Some samples."""
+        return ZeroFilledSource(self.X[rows])
+
     def columns(self, start: int, stop: int) -> ZeroFilledSource:
         """Some consecutive features."""
         return ZeroFilledSource(self.X[:, start:stop])
@@ -104,6 +108,10 @@ class SparseSource(_Stored):
     def n_cells(self) -> int:
         """Number of stored cells."""
         return int(self.X.nnz)
+
+    def subset(self, rows: NDArray | slice) -> SparseSource:
+        """Some samples."""
+        return SparseSource(self.X[rows])
 
     def columns(self, start: int, stop: int) -> SparseSource:
         """Some consecutive features."""
