@@ -14,10 +14,11 @@ from sklearn.preprocessing import scale as standardise
 from seminmf import sample_skellam_snmf
 from seminmf._inference import vb
 from seminmf._inference.problem import Prior, Problem
-from seminmf._inference.summary import power_of_two, summarise_rows
+from seminmf._inference.summary import power_of_two
 from seminmf._likelihoods import Integer, Real
 from seminmf._passes.pool import pool
-from seminmf._sources import DenseSource
+from seminmf._sources import DenseSource, Source
+from seminmf._validation import ANY_NUMBERS, summarise
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 
 SEED = 0
@@ -50,7 +51,7 @@ class Case(NamedTuple):
 
 @contextmanager
 def problem_of(
-    X: NDArray,
+    X: NDArray | Source,
     n_components: int,
     likelihood: Real | Integer,
     *,
@@ -59,12 +60,14 @@ def problem_of(
 ) -> Iterator[Problem]:
     """A matrix as the algorithms see it, with the estimators' default priors."""
     prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
-    weights = np.ones(len(X))
-    sizes = (len(X), n_components, X.shape[1])
+    source = DenseSource(X) if isinstance(X, np.ndarray) else X
+    n_samples, n_features = source.shape
+    weights = np.ones(n_samples)
+    sizes = (n_samples, n_components, n_features)
     with pool(n_jobs) as workers:
         yield Problem(
-            DenseSource(X),
-            summarise_rows(X),
+            source,
+            summarise(source, ANY_NUMBERS),
             likelihood,
             likelihood.unit / scale,
             prior,
