@@ -1,7 +1,7 @@
 """A file that is larger than what a fit may take of the memory: `python benchmarks/on_disk.py`.
 
-Writes a file of float32, 8 GB, into a temporary folder, sweeps it, and sweeps some of its samples in
-memory; then fits it in a process of its own and watches the memory that is not the file's.
+Writes a file of float32, 8 GB, into a temporary folder, sweeps it, and sweeps some of its samples
+in memory; then fits it in a process of its own and watches the memory that is not the file's.
 """
 
 from __future__ import annotations

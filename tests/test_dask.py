@@ -151,6 +151,7 @@ def slow(block, seconds):
     return block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXED)
 def test_a_killed_worker_costs_time_only(tmp_path, name):
     """A worker is killed in the middle of a fit, and its chunks are done again by others."""
