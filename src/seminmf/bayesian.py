@@ -618,9 +618,10 @@ class BayesianSkellamSNMF(BaseSkellamSNMF):
         check.check_count("n_draws", n_draws)
         data = self._check_data(X)
         with self._fitted_problem(data) as problem:
-            shape = np.asarray(solve_posterior(problem, self.atom_shape_))
-        means = shape * self.dispersion_ / (1 + self._prior.activation_rate)
-        filled = self._fill(X, data, means.astype(data.source.dtype))
+            rows = solve_posterior(problem, self.atom_shape_)
+            (_, means), _ = problem.over_samples(_posterior_samples, (rows,), self.dispersion_)
+        shape = np.asarray(rows)
+        filled = self._fill(X, data, means)
         random = check_random_state(random_state)
         observed = data.source.rows(0, data.source.shape[0])
         ends = [np.array(observed, dtype=np.float64) for _ in tails]
