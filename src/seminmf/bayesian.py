@@ -23,7 +23,8 @@ from ._inference.problem import Prior, Problem
 from ._inference.start import METHODS as STARTS
 from ._inference.start import start
 from ._random import draw_dirichlet
-from ._skellam_base import BaseSkellamSNMF, count_observed, dispersion
+from ._skellam_base import count_observed, dispersion
+from ._skellam_batches import BatchSkellamSNMF
 from .special import exp_digamma
 
 # How far the point is fitted that the posterior starts from, with init="map".
@@ -49,7 +50,7 @@ class Intervals(NamedTuple):
     components: Interval
 
 
-class BayesianSkellamSNMF(BaseSkellamSNMF):
+class BayesianSkellamSNMF(BatchSkellamSNMF):
     """Semi-nonnegative matrix factorization with a posterior for everything.
 
     Parameters

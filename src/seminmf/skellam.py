@@ -19,12 +19,13 @@ from ._inference.choice import choose_algorithm
 from ._inference.place import per_sample
 from ._inference.problem import Prior, Problem
 from ._inference.start import start
-from ._skellam_base import BaseSkellamSNMF, dispersion
+from ._skellam_base import dispersion
+from ._skellam_batches import BatchSkellamSNMF
 
 SOLVERS = ("newton", "em")
 
 
-class SkellamSNMF(BaseSkellamSNMF):
+class SkellamSNMF(BatchSkellamSNMF):
     """Semi-nonnegative matrix factorization, X ≈ activations · components, point estimates.
 
     Parameters
