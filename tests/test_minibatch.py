@@ -141,6 +141,18 @@ def test_other_data(model, kind, likelihood):
     assert model.activations_.shape == (400, 3)
 
 
+@pytest.mark.parametrize("n_features", [12, 64])
+def test_single_precision(model, n_features):
+    """Few and many features have kernels of their own."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, 3.0, (600, 3)) @ rng.normal(size=(3, n_features))
+    single = clone(model).set_params(max_iter=2).fit((X + 1).astype(np.float32))
+    double = clone(model).set_params(max_iter=2).fit(X + 1)
+    assert single.atoms_.dtype == single.activations_.dtype == np.float32
+    assert value(single) == pytest.approx(value(double), rel=0.05)
+    assert single.partial_fit(X[:50].astype(np.float32)).atoms_.dtype == np.float32
+
+
 def test_same_seed_same_bits(model):
     X = table(300)
     model.set_params(max_iter=2)

@@ -153,20 +153,21 @@ def describe(estimator: Any, source: Source, given: Mapping[str, NDArray | None]
         "estimator": type(estimator).__name__,
         **{name: _plain(value) for name, value in parameters.items() if name not in _FREE},
         "version": __version__,
-        "data": _fingerprint(*source.parts()),
+        "data": fingerprint(*source.parts()),
         "start values": {
-            name: _fingerprint(value) for name, value in given.items() if value is not None
+            name: fingerprint(value) for name, value in given.items() if value is not None
         },
     }
 
 
 def _plain(value: Any) -> Any:
     if np.ndim(value) > 0:
-        return _fingerprint(np.asarray(value))
+        return fingerprint(np.asarray(value))
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def _fingerprint(*parts: NDArray) -> str:
+def fingerprint(*parts: NDArray) -> str:
+    """What tells arrays from others."""
     digest = hashlib.sha256()
     for array in parts:
         container.update_with(digest, array)

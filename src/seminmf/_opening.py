@@ -60,7 +60,7 @@ def sparse_source(X: Any, zeros: str) -> Source:
     _check_indices(X)
     stored = sparse.csr_array(X)
     if not stored.has_canonical_format:
-        stored = stored.copy() if stored.data is getattr(X, "data", None) else stored
+        stored = stored.copy()  # the user's stays as it is
         stored.sum_duplicates()
     if np.isnan(stored.data).any():
         raise ValueError(

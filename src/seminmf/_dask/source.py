@@ -133,14 +133,10 @@ def _summary_of(chunk: Chunk) -> Summary:
 
 
 def _fingerprint(block: Any, zeros: str) -> NDArray:
-    import hashlib
+    from .._checkpoint import fingerprint
 
-    from .. import _container as container
-
-    digest = hashlib.sha256()
-    for part in _source_of(block, zeros).parts():
-        container.update_with(digest, part)
-    return np.frombuffer(digest.digest(), dtype=np.uint8)
+    digest = fingerprint(*_source_of(block, zeros).parts())
+    return np.frombuffer(bytes.fromhex(digest), dtype=np.uint8)
 
 
 def _fits(n_bytes: float) -> bool:

@@ -135,12 +135,12 @@ def learn_maximum(
 ) -> tuple[Stream, Told]:
     """One batch for the maximum a posteriori; `total` is how many samples there are in all."""
     atoms = stream.atoms
-    by_newton = by_newton and _WARM_UP <= stream.n_steps
+    # A stream that goes on after a fit has no model, and one batch would not do for it.
     by_newton = by_newton and (stream.model is not None or stream.n_steps == _WARM_UP)
     weight = float(problem.sample_weight.sum())
     kind = Maximum(problem.mass)
     found = rows.solve(problem, kind, atoms, _ROUGH, collect=by_newton)
-    activations = found.activations
+    activations = found.activations.astype(problem.source.dtype, copy=False)
     _, (u_atoms, data_term, prior_term) = em.step_samples(problem, activations, atoms)
     told = Told(activations, (problem.mass * data_term + prior_term) / weight, data_term / weight)
     rate = step_weight(stream.n_steps)
@@ -167,7 +167,7 @@ def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Str
     weight = float(problem.sample_weight.sum())
     atoms, _ = vb.geometric_atoms(stream.atoms, problem.prior.atom_shape)
     found = rows.solve(problem, Posterior(problem.mass), atoms, _ROUGH)
-    shape = vb.shape_of(problem, found.activations)
+    shape = vb.shape_of(problem, found.activations).astype(problem.source.dtype, copy=False)
     _, (u_atoms, data_term, activation_term) = vb.step_samples(problem, shape, atoms)
     told = Told(shape, (problem.mass * data_term + activation_term) / weight, data_term / weight)
     counts = _mixed(stream.counts, atoms * u_atoms / weight, step_weight(stream.n_steps))
