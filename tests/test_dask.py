@@ -220,11 +220,10 @@ def test_data_that_do_not_fit_are_read_again(monkeypatch):
 
 def test_sparse_chunks():
     X = table()
-    rows = [stored(X[start : start + 30]) for start in (0, 30, 60)]
-    parts = [da.from_delayed(dask.delayed(part), part.shape, meta=stored(X[:0])) for part in rows]
+    chunked = da.from_array(X, chunks=(30, -1)).map_blocks(stored, meta=stored(X[:0]))
     for model in FIXED.values():
         expected = clone(model).fit(X)
-        found = clone(model).fit(da.concatenate(parts))
+        found = clone(model).fit(chunked)
         assert_allclose(found.atoms_, expected.atoms_, rtol=1e-9)
         assert_allclose(found.activations_.compute(), expected.activations_, rtol=1e-9)
 

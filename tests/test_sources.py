@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, select_n_components
+from seminmf._opening import open_source
 from seminmf._passes.cells import _stripe_ranges
-from seminmf._sources import DenseSource, DiskSource, SparseSource, disk, row_ranges
+from seminmf._sources import DiskSource, SparseSource, disk, row_ranges
 
 ESTIMATORS = {
     "map": SkellamSNMF(3, solver="em", acceleration=None, max_iter=30, random_state=0),
@@ -74,14 +75,21 @@ def test_disk_reads_ahead(monkeypatch):
     assert len(list(blocks)) == 3
 
 
-def test_columns_of_sources():
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_of_sources(kind):
+    """Samples and features, however they are asked for."""
     X = ratings()
-    for source in (DenseSource(X), DiskSource(Sliced(X)), SparseSource(stored(X))):
-        columns = source.columns(3, 9)
-        assert columns.shape == (60, 6)
-        assert_array_equal(columns.rows(5, 11), X[5:11, 3:9])
-        assert_array_equal(columns.columns(1, 3).rows(0, 60), X[:, 4:6])
-        assert_array_equal(source.take(np.array([7, 2])), X[[7, 2]])
+    source = open_source(SkellamSNMF(2), KINDS[kind](X), fitted=False)
+    columns = source.columns(3, 9)
+    assert columns.shape == (60, 6)
+    assert_array_equal(columns.rows(5, 11), X[5:11, 3:9])
+    assert_array_equal(columns.columns(1, 3).rows(0, 60), X[:, 4:6])
+    assert_array_equal(source.take(np.array([7, 2])), X[[7, 2]])
+    assert_array_equal(np.concatenate([block for _, block in source.blocks(3, 50)]), X[3:50])
+    for rows in (slice(5, 11), np.array([2, 7, 30])):
+        assert_array_equal(source.subset(rows).rows(0, len(X[rows])), X[rows])
+    edges = source.edges(3)
+    assert edges[0] == 0 and edges[-1] == 60 and (np.diff(edges) > 0).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -198,8 +206,7 @@ def test_newton_falls_back_for_stored_cells():
 
 
 def test_threads_do_not_change_a_bit(estimator):
-    X = sparse.random_array((3000, 200), density=0.05, rng=np.random.default_rng(0))
-    X.data -= 0.4
+    X = stored(ratings(shape=(3000, 200), share=0.05))
     estimator.set_params(max_iter=3)
     one, two = (estimator.set_params(n_jobs=n).fit(X).activations_ for n in (1, 2))
     assert_array_equal(one, two)
@@ -266,7 +273,10 @@ def test_hdf5_and_zarr(tmp_path, estimator):
         table = file.create_dataset("X", data=X, chunks=(7, 20))
         assert_allclose(estimator.fit(table).atoms_, expected, rtol=1e-9)
         assert_allclose(estimator.transform(table), estimator.transform(X), rtol=1e-9)
-    table = zarr.create_array(tmp_path / "X.zarr", data=X, chunks=(7, 20))
+    table = zarr.open(
+        str(tmp_path / "X.zarr"), mode="w", shape=X.shape, chunks=(7, 20), dtype=float
+    )
+    table[:] = X
     assert_allclose(estimator.fit(table).atoms_, expected, rtol=1e-9)
     assert_allclose(estimator.impute(table), estimator.impute(X), rtol=1e-9)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.base as dask
 import numpy as np
@@ -15,11 +16,24 @@ from .._inference.place import HERE
 from .._inference.problem import Prior, Problem
 from .._passes.pool import Pool
 from .source import Chunk, ChunkedSource
-from .tree import tree_sum
+from .tree import branches, total
+
+# What a function returns for a chunk: arrays, and sums.
+Bundle = tuple[tuple, tuple]
 
 
 class ChunkedRows:
-    """An array in chunks: the one with a number in each of the delayed tuples of arrays."""
+    """An array in chunks.
+
+    Parameters
+    ----------
+    bundles : list of Delayed
+        The delayed Bundle of each chunk.
+    number : int
+        Which of the arrays it is.
+    lengths : tuple of int
+        Samples in the chunks.
+    """
 
     def __init__(self, bundles: list[Any], number: int, lengths: tuple[int, ...]) -> None:
         self.bundles, self.number, self.lengths = bundles, number, lengths
@@ -31,7 +45,7 @@ class ChunkedRows:
     def placed(self, array: NDArray) -> ChunkedRows:
         """Another array in the same chunks."""
         edges = np.cumsum(self.lengths)[:-1]
-        bundles = [delayed((part,), traverse=False) for part in np.split(array, edges)]
+        bundles = [delayed(_bundle, pure=False)(part) for part in np.split(array, edges)]
         return ChunkedRows(bundles, 0, self.lengths)
 
     def as_dask(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -45,8 +59,26 @@ class ChunkedRows:
         return da.concatenate(chunks)
 
     def _delayed(self) -> list[Any]:
-        task = delayed(_pick, pure=False)
+        task = delayed(_array_of, pure=False)
         return [task(bundle, self.number) for bundle in self.bundles]
+
+
+@dataclass(frozen=True)
+class Message:
+    """What all chunks are told. Not a tuple: some versions of Dask look for tasks in those."""
+
+    function: Any
+    problem: Problem
+    numbers: list[int]
+    shared: tuple
+
+
+class Own(NamedTuple):
+    """What belongs to the samples of a chunk: their weights, and their activations' priors."""
+
+    weight: NDArray
+    shape: NDArray
+    rate: NDArray
 
 
 class OnChunks:
@@ -63,21 +95,21 @@ class OnChunks:
 
         Without sums nothing is computed yet.
         """
-        shared = delayed(
-            (function, _sent(problem), [array.number for array in rows], shared),
-            pure=False,
-            traverse=False,
-        )
+        numbers = [array.number for array in rows]
+        message = Message(function, _sent(problem), numbers, shared)
+        sent = delayed(message, pure=False, traverse=False)
         task = delayed(_call, pure=False)
-        results = []
-        for n, (chunk, own) in enumerate(zip(self._chunks, self._own, strict=True)):
-            results.append(task(shared, chunk, own, *(array.bundles[n] for array in rows)))
-        bundles = [delayed(_pick, pure=False)(result, 0) for result in results]
+        bundles = [
+            task(sent, chunk, own, *(array.bundles[n] for array in rows))
+            for n, (chunk, own) in enumerate(zip(self._chunks, self._own, strict=True))
+        ]
         sums: tuple = ()
         if function.n_sums:
-            parts = [delayed(_pick, pure=False)(result, 1) for result in results]
-            *bundles, total = dask.persist(*bundles, tree_sum(parts, _add_sums))
-            sums = total.compute()
+            # A sum is a task of its own: it travels, the chunk's arrays do not.
+            parts = [delayed(_sums_of, pure=False)(bundle) for bundle in bundles]
+            computed = dask.persist(*bundles, *branches(parts, _add_sums))
+            bundles = list(computed[: len(bundles)])
+            sums = total(computed[len(bundles) :], _add_sums)
         lengths = self._source.lengths
         return tuple(ChunkedRows(bundles, n, lengths) for n in range(function.n_rows)), sums
 
@@ -100,12 +132,9 @@ def _own_values(source: ChunkedSource, prior: Prior, weights: NDArray) -> list[A
     if len(shape) == len(rate) == 1 and np.all(weights == 1):
         return [None] * len(source.lengths)
     spans = [slice(*pair) for pair in pairwise(source.starts)]
+    task = delayed(Own, pure=False)
     own = [
-        delayed(
-            (weights[span], *(part if len(part) == 1 else part[span] for part in (shape, rate))),
-            pure=False,
-            traverse=False,
-        )
+        task(weights[span], *(part if len(part) == 1 else part[span] for part in (shape, rate)))
         for span in spans
     ]
     return list(dask.persist(*own))
@@ -128,24 +157,30 @@ def _sent(problem: Problem) -> Problem:
     )
 
 
-def _call(shared: tuple, chunk: Chunk, own: tuple | None, *bundles: tuple) -> tuple[tuple, tuple]:
+def _call(message: Message, chunk: Chunk, own: Own | None, *bundles: Bundle) -> Bundle:
     """What a function returns for the samples of a chunk."""
-    function, problem, numbers, arguments = shared
     n_samples = chunk.source.shape[0]
-    problem = problem._replace(
+    problem = message.problem._replace(
         source=chunk.source, summary=chunk.summary, sample_weight=np.ones(n_samples), pool=Pool(1)
     )
     if own is not None:
-        weight, shape, rate = own
-        prior = problem.prior._replace(activation_shape=shape, activation_rate=rate)
-        problem = problem._replace(sample_weight=weight, prior=prior)
-    rows = [bundle[number] for bundle, number in zip(bundles, numbers, strict=True)]
-    return function(problem, *rows, *arguments)
+        prior = problem.prior._replace(activation_shape=own.shape, activation_rate=own.rate)
+        problem = problem._replace(sample_weight=own.weight, prior=prior)
+    rows = map(_array_of, bundles, message.numbers)
+    return message.function(problem, *rows, *message.shared)
 
 
 def _add_sums(first: tuple, second: tuple) -> tuple:
     return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
-def _pick(values: tuple, number: int) -> Any:
-    return values[number]
+def _bundle(array: NDArray) -> Bundle:
+    return (array,), ()
+
+
+def _array_of(bundle: Bundle, number: int) -> NDArray:
+    return bundle[0][number]
+
+
+def _sums_of(bundle: Bundle) -> tuple:
+    return bundle[1]

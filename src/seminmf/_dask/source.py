@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._inference.summary import Summary
 from .._sources import DenseSource, Source
 from .._sources.dense import equal_edges, float_type
-from .tree import tree_sum
+from .tree import branches, total
 
 # Share of the memory there is that the chunks may take to be kept there during a fit.
 _SHARE = 0.5
@@ -65,8 +65,8 @@ class ChunkedSource:
         if _fits(self.X.nbytes):
             chunks = list(dask.persist(*chunks))
         task = delayed(_summary_of, pure=False)
-        total = tree_sum([task(chunk) for chunk in chunks], Summary.joined)
-        return chunks, total.compute()
+        parts = branches([task(chunk) for chunk in chunks], Summary.joined)
+        return chunks, total(parts, Summary.joined)
 
     def place(self, chunks: list[Any], prior: Any, sample_weight: NDArray) -> Any:
         """Where the work on the chunks is done."""

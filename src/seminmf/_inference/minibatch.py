@@ -16,7 +16,7 @@ J. Mairal, "Stochastic majorization-minimization algorithms for large-scale opti
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
@@ -137,54 +137,61 @@ def learn_maximum(
     atoms = stream.atoms
     # A stream that goes on after a fit has no model, and one batch would not do for it.
     by_newton = by_newton and (stream.model is not None or stream.n_steps == _WARM_UP)
-    weight = float(problem.sample_weight.sum())
-    kind = Maximum(problem.mass)
-    found = rows.solve(problem, kind, atoms, _ROUGH, collect=by_newton)
+    found = rows.solve(problem, Maximum(problem.mass), atoms, _ROUGH, collect=by_newton)
     activations = found.activations.astype(problem.source.dtype, copy=False)
-    _, (u_atoms, data_term, prior_term) = em.step_samples(problem, activations, atoms)
-    told = Told(activations, (problem.mass * data_term + prior_term) / weight, data_term / weight)
-    rate = step_weight(stream.n_steps)
-    counts = _mixed(stream.counts, atoms * u_atoms / weight, rate)
-    following = stream._replace(
-        counts=counts, n_steps=stream.n_steps + 1, n_samples=stream.n_samples + weight
-    )
-    if not by_newton:
-        return following._replace(atoms=em.update_atoms(problem, atoms, total * counts)), told
-    price, _ = newton.prior_sums(problem, activations)
-    new = Model(
-        found.slopes / weight - _times(found.grams, atoms) / weight,
-        found.grams / weight,
-        price / weight,
-    )
-    if stream.model is not None:
-        rate = step_weight(stream.n_steps - _WARM_UP)
-        new = Model(*(_mixed(*pair, rate) for pair in zip(stream.model, new, strict=True)))
-    return _minimised(problem, following, new, total), told
+    _, sums = em.step_samples(problem, activations, atoms)
+    following, told = _counted(problem, stream, atoms, activations, sums)
+    if by_newton:
+        model = _averaged(stream, _model(problem, atoms, activations, found))
+        return _minimised(problem, following, model, total), told
+    return following._replace(atoms=em.update_atoms(problem, atoms, total * following.counts)), told
 
 
 def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Stream, Told]:
     """One batch for variational Bayes: a step along the natural gradient."""
-    weight = float(problem.sample_weight.sum())
     atoms, _ = vb.geometric_atoms(stream.atoms, problem.prior.atom_shape)
     found = rows.solve(problem, Posterior(problem.mass), atoms, _ROUGH)
     shape = vb.shape_of(problem, found.activations).astype(problem.source.dtype, copy=False)
-    _, (u_atoms, data_term, activation_term) = vb.step_samples(problem, shape, atoms)
-    told = Told(shape, (problem.mass * data_term + activation_term) / weight, data_term / weight)
-    counts = _mixed(stream.counts, atoms * u_atoms / weight, step_weight(stream.n_steps))
-    atom_shape = problem.mass * total * counts + problem.prior.atom_shape
+    _, sums = vb.step_samples(problem, shape, atoms)
+    following, told = _counted(problem, stream, atoms, shape, sums)
+    atom_shape = problem.mass * total * following.counts + problem.prior.atom_shape
     atom_shape[:, problem.frozen] = stream.atoms[:, problem.frozen]
-    following = Stream(
-        atom_shape.astype(stream.atoms.dtype),
-        counts,
-        n_steps=stream.n_steps + 1,
-        n_samples=stream.n_samples + weight,
-    )
-    return following, told
+    return following._replace(atoms=atom_shape.astype(stream.atoms.dtype)), told
 
 
 def step_weight(n_steps: int) -> float:
     """What a batch counts in the mean, after so many others."""
     return (_DELAY + n_steps) ** -_FORGETTING
+
+
+def _counted(
+    problem: Problem, stream: Stream, atoms: NDArray, activations: NDArray, sums: tuple
+) -> tuple[Stream, Told]:
+    """What an E-step's sums add to the mean of the counts, and tell about the batch."""
+    u_atoms, data_term, activation_term = sums
+    weight = float(problem.sample_weight.sum())
+    objective = problem.mass * data_term + activation_term
+    following = stream._replace(
+        counts=_mixed(stream.counts, atoms * u_atoms / weight, step_weight(stream.n_steps)),
+        n_steps=stream.n_steps + 1,
+        n_samples=stream.n_samples + weight,
+    )
+    return following, Told(activations, objective / weight, data_term / weight)
+
+
+def _model(problem: Problem, atoms: NDArray, activations: NDArray, found: Any) -> Model:
+    """The quadratic model at the batch's activations."""
+    price, _ = newton.prior_sums(problem, activations)
+    numbers = found.slopes - _times(found.grams, atoms), found.grams, price
+    return Model(*(part / float(problem.sample_weight.sum()) for part in numbers))
+
+
+def _averaged(stream: Stream, new: Model) -> Model:
+    """The mean of the models so far and a new one."""
+    if stream.model is None:
+        return new
+    rate = step_weight(stream.n_steps - _WARM_UP)
+    return Model(*(_mixed(*pair, rate) for pair in zip(stream.model, new, strict=True)))
 
 
 def _mixed(before: NDArray, new: NDArray, rate: float) -> NDArray:
