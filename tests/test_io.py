@@ -431,3 +431,28 @@ def test_parameters_that_a_file_lacks_have_their_defaults(saved):
     del header["parameters"]["init"]
     write(saved, header, arrays)
     assert load(saved).init == "random"
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays", "reason"),
+    [
+        ({"stream": 3}, {}, "not described"),
+        ({"stream": {"n_steps": 0, "n_samples": 3.0}}, {}, "above 0"),
+        ({"stream": {"n_steps": 2, "n_samples": "inf"}}, {}, "above 0"),
+        ({"stream": {"n_steps": 2}}, {}, "n_samples is None"),
+        ({}, {"stream.counts": np.ones((2, 2, 3))}, "has the shape"),
+        ({}, {"stream.counts": np.full((2, 2, 5), -1.0)}, "at least 0"),
+        ({}, {"stream.price": np.array([1.0, np.nan])}, "not finite"),
+        ({}, {"stream.grams": np.ones((3, 4, 5))}, "has the shape"),
+        ({}, {"objectives_": np.ones(40)}, "objectives_ has the shape"),
+    ],
+)
+def test_wrong_streams_are_refused(header, arrays, reason, tmp_path):
+    rng = np.random.default_rng(0)
+    model, path = SkellamSNMF(2, random_state=0), tmp_path / "model"
+    for _ in range(12):
+        model.partial_fit(rng.normal(size=(30, 5)))
+    model.save(path)
+    old_header, old_arrays = content(path)
+    write(path, old_header | header, old_arrays | arrays)
+    refused(path, reason)

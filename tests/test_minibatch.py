@@ -8,7 +8,7 @@ from kinds import Sliced, chunked, stored
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from seminmf import BayesianSkellamSNMF, SkellamSNMF
+from seminmf import BayesianSkellamSNMF, SkellamSNMF, load
 from seminmf._inference import em, minibatch
 from seminmf._passes.newton import NO_STEP, PRECISE, sweep
 from seminmf._penalties import Maximum
@@ -268,3 +268,22 @@ def test_bad_parameters(model, tmp_path):
     with pytest.raises(ValueError, match="activation_rate_prior must be the same for all samples"):
         model.fit(X)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n_batches", [3, 20])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_saved_stream_goes_on(model, fitted, n_batches, tmp_path):
+    """After `load` the next batches change a model as they would have without it."""
+    X = table(n_samples=2600)
+    if fitted:
+        model.fit(X[:600])
+    for first in range(600, 600 + 50 * n_batches, 50):
+        model.partial_fit(X[first : first + 50])
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    assert_array_equal(again.transform(X), model.transform(X))
+    for first in range(2000, 2600, 50):
+        for one in (model, again):
+            one.partial_fit(X[first : first + 50])
+    assert_array_equal(again.atoms_, model.atoms_)
+    assert again.n_iter_ == model.n_iter_

@@ -104,7 +104,7 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
 
     def _publish_stream(self) -> None:
         """Set what all estimators have after a batch."""
-        self.n_iter_ = self._stream.n_steps
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self.converged_, self.stop_reason_ = False, "max_iter"
         self.stability_ = float("nan")
 

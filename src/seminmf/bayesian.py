@@ -120,7 +120,7 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
     lower_bounds_ : ndarray of shape (n_iter_ + 1,)
         Its values from the start to the end.
     n_iter_ : int
-        Iterations of the best run.
+        Iterations of the best run, and batches since.
     converged_ : bool
         Whether that run met the rule of `tol`.
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}

@@ -20,6 +20,7 @@ from ._container import Content
 from ._inference.atom_history import AtomHistory
 from ._inference.belief import Belief
 from ._inference.loop import REASONS
+from ._inference.minibatch import Model, Stream
 from ._inference.prior_statistics import Statistics
 from ._inference.problem import Prior
 
@@ -52,6 +53,12 @@ _WITHOUT_PRIOR = ("EuclideanSNMF",)
 _PRIOR_AXES = dict(zip(Prior._fields, ("JK", "JK", "2KI"), strict=True))
 # Constructor parameters that may be arrays.
 _ARRAY_PARAMETERS = tuple(f"{name}_prior" for name in Prior._fields)
+
+# What batches told, by estimators that learn from them: P = K (K + 1) / 2, 3 as in `newton.Sweep`.
+_STREAM_ATOMS = {"SkellamSNMF": "atoms_", "BayesianSkellamSNMF": "atom_shape_"}
+_STREAM_COUNTS = {"stream.counts": "2KI"}
+_STREAM_MODEL = {"stream.slopes": "2KI", "stream.grams": "3PI", "stream.price": "K"}
+_STREAM_SCALARS: dict[str, type] = {"n_steps": int, "n_samples": float}
 
 # What the command line divided the features by, if it did.
 _SCALE = "feature_scale_"
@@ -116,11 +123,24 @@ def _model_content(estimator: Any, name: str) -> Content:
     if name not in _WITHOUT_PRIOR:
         prior = estimator._prior._asdict()
         arrays |= {f"_prior.{field}": value for field, value in prior.items()}
+    stream = getattr(estimator, "_stream", None)
+    arrays |= _stream_arrays(stream)
     if hasattr(estimator, _SCALE):
         arrays[_SCALE] = np.asarray(getattr(estimator, _SCALE), dtype=np.float64)
     parameters, parameter_arrays = _split_parameters(estimator, _ARRAY_PARAMETERS)
     fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in _SCALARS[name]}
-    return Content({"parameters": parameters, "fitted": fitted}, arrays | parameter_arrays)
+    header = {"parameters": parameters, "fitted": fitted}
+    if stream is not None:
+        header["stream"] = {scalar: getattr(stream, scalar) for scalar in _STREAM_SCALARS}
+    return Content(header, arrays | parameter_arrays)
+
+
+def _stream_arrays(stream: Stream | None) -> dict[str, NDArray]:
+    """What batches told, if there were any, but for the atoms."""
+    if stream is None:
+        return {}
+    model = () if stream.model is None else stream.model
+    return dict(zip((*_STREAM_COUNTS, *_STREAM_MODEL), (stream.counts, *model), strict=False))
 
 
 def _learner_content(learner: Any) -> Content:
@@ -261,7 +281,7 @@ def _array_names(estimator: str) -> set[str]:
             *(f"parameter.{parameter}" for parameter in _SHARING_PARAMETERS),
         )
         if estimator == LEARNER
-        else (*_ARRAYS[estimator], _SCALE)
+        else (*_ARRAYS[estimator], _SCALE, *_STREAM_COUNTS, *_STREAM_MODEL)
     )
     return {
         *own,
@@ -299,10 +319,17 @@ def _rebuild(content: Content) -> Any:
         "K": estimator.n_components,
         "I": estimator.n_features_in_,
         "T": estimator.n_iter_ + 1,
+        "P": estimator.n_components * (estimator.n_components + 1) // 2,
+        "3": 3,
     }
+    if "stream" in content.header and name in _STREAM_ATOMS:
+        # A stream that did not begin with a fit has no objective before its first batch.
+        sizes["T"] = min(sizes["T"], len(np.atleast_1d(_array(content, list(_ARRAYS[name])[-1]))))
     for array, axes in _ARRAYS[name].items():
-        expected = tuple(sizes[axis] for axis in axes)
-        setattr(estimator, array, _checked_array(content, array, expected))
+        setattr(estimator, array, _sized_array(content, array, axes, sizes))
+    if "stream" in content.header and name in _STREAM_ATOMS:
+        atoms = getattr(estimator, _STREAM_ATOMS[name])
+        estimator._stream = _stream(content, atoms, sizes)
     if name not in _WITHOUT_PRIOR:
         estimator._prior = _prior(content, sizes)
     if _SCALE in content.arrays:
@@ -313,6 +340,28 @@ def _rebuild(content: Content) -> Any:
     if names is not None:
         estimator.feature_names_in_ = names
     return estimator
+
+
+def _stream(content: Content, atoms: NDArray, sizes: dict[str, int]) -> Stream:
+    """What batches told."""
+    header = content.header["stream"]
+    if not isinstance(header, dict):
+        raise ValueError("its stream is not described by numbers")
+    scalars = {
+        name: _checked_scalar(name, header.get(name), kind)
+        for name, kind in _STREAM_SCALARS.items()
+    }
+    if scalars["n_steps"] < 1 or not 0 < scalars["n_samples"] < math.inf:
+        raise ValueError("its counts of batches and samples must be above 0")
+    counts = _sized_array(content, "stream.counts", "2KI", sizes)
+    _check_numbers("stream.counts", counts, zero=True)
+    model = None
+    if any(name in content.arrays for name in _STREAM_MODEL):
+        parts = [_sized_array(content, *pair, sizes) for pair in _STREAM_MODEL.items()]
+        if not all(np.all(np.isfinite(part)) for part in parts):
+            raise ValueError("its quadratic model is not finite")
+        model = Model(*parts)
+    return Stream(atoms, counts, model, **scalars)
 
 
 def _rebuild_learner(content: Content) -> Any:
@@ -466,6 +515,10 @@ def _checked_array(content: Content, name: str, shape: tuple[int, ...]) -> NDArr
     if array.dtype != expected:
         raise ValueError(f"{name} has the type {array.dtype}, not {np.dtype(expected)}")
     return array
+
+
+def _sized_array(content: Content, name: str, axes: str, sizes: dict[str, int]) -> NDArray:
+    return _checked_array(content, name, tuple(sizes[axis] for axis in axes))
 
 
 def _check_numbers(name: str, array: NDArray, *, zero: bool) -> None:

@@ -90,7 +90,7 @@ class SkellamSNMF(BatchSkellamSNMF):
     objectives_ : ndarray of shape (n_iter_ + 1,)
         Its values from the start to the end.
     n_iter_ : int
-        Iterations of the best run.
+        Iterations of the best run, and batches since.
     converged_ : bool
         Whether that run met the rule of `tol`.
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}
@@ -308,7 +308,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         if self.likelihood == "real":
             weight = float(problem.sample_weight.sum())
             new = dispersion(problem, -self._unit * weight * told.data_term)
-        share = minibatch.step_weight(self.n_iter_ - 1)
+        share = minibatch.step_weight(self._stream.n_steps - 1)
         self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new
 
     @staticmethod
