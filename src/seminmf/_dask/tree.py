@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -26,8 +27,19 @@ def branches(parts: Sequence[Any], add: Callable[[Any, Any], Any]) -> list[Any]:
 
 
 def total(parts: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
-    """The sum of some branches, computed."""
-    return reduce(add, dask.compute(*parts))
+    """The sum of some branches, here."""
+    return reduce(add, _values(parts))
+
+
+def _values(parts: Sequence[Any]) -> Sequence[Any]:
+    """What delayed values are; those that are on their way on a cluster are only waited for."""
+    if "distributed" in sys.modules:
+        from distributed import futures_of
+
+        futures = [future for part in parts for future in futures_of(part)]
+        if [future.key for future in futures] == [part.key for part in parts]:
+            return futures[0].client.gather(futures)
+    return dask.compute(*parts)
 
 
 def _add_all(add: Callable[[Any, Any], Any], *parts: Any) -> Any:

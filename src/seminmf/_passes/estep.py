@@ -53,16 +53,17 @@ def evaluate_rates(likelihood, x, rates0, rates1):
 
 @kernel
 def _estep_features(
-    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, u_act, u_atoms
+    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, room, u_act, u_atoms
 ):
     """E-step of consecutive samples with features in the lanes; `atoms` is (2, K, width)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components, width = atoms.shape[1:]
-    x = aligned(block * width, atoms).reshape((block, width))
-    rates = aligned(2 * block * width, atoms).reshape((2, block, width))
-    weighted = np.empty((1, block, n_components), dtype=atoms.dtype)
-    product = aligned(n_components * width, atoms).reshape((n_components, width))
+    x = room[: block * width].reshape((block, width))
+    rates = room[block * width : 3 * block * width].reshape((2, block, width))
+    rest = room[3 * block * width :]
+    product = rest[: n_components * width].reshape((n_components, width))
+    weighted = rest[n_components * width :].reshape((1, block, n_components))
     data_term = 0.0
     for start in range(0, n_samples, block):
         n_rows = min(block, n_samples - start)
@@ -90,20 +91,22 @@ def _estep_features(
 
 @kernel
 def _estep_samples(
-    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, u_act, u_atoms
+    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, room, u_act, u_atoms
 ):
     """The same with samples in the lanes, for few features; `atoms` is (2 I, K)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = atoms.shape[1]
-    x = aligned(n_features * block, atoms).reshape((n_features, block))
-    rates = aligned(2 * n_features * block, atoms).reshape((2 * n_features, block))
-    factors = aligned(n_components * block, atoms).reshape((n_components, block))
-    weighted = aligned(n_components * block, atoms).reshape((1, n_components, block))
-    product = np.empty((2 * n_features, n_components), dtype=atoms.dtype)
-    expected = aligned(n_components * block, atoms).reshape((n_components, block))
-    both = rates.reshape((1, 2 * n_features, block))
     size = n_features * block
+    x = room[:size].reshape((n_features, block))
+    rates = room[size : 3 * size].reshape((2 * n_features, block))
+    both = rates.reshape((1, 2 * n_features, block))
+    size_of_factors = n_components * block
+    rest = room[3 * size :]
+    factors = rest[:size_of_factors].reshape((n_components, block))
+    expected = rest[size_of_factors : 2 * size_of_factors].reshape((n_components, block))
+    weighted = rest[2 * size_of_factors : 3 * size_of_factors].reshape((1, n_components, block))
+    product = rest[3 * size_of_factors :].reshape((2 * n_features, n_components))
     one = type(smallest)(1.0)
     data_term = 0.0
     for start in range(0, n_samples, block):
@@ -178,7 +181,7 @@ def _weighted_sum(values, weights):
 
 
 class _Layout(NamedTuple):
-    """How a block lies in memory: which kernel, the atoms for it, and its size.
+    """How a block lies in memory: which kernel, its atoms, its size, and how much room it needs.
 
     Features run through the lanes of a vector, or, where they are too few to fill whole vectors,
     samples do.
@@ -187,6 +190,7 @@ class _Layout(NamedTuple):
     kernel: Callable
     atoms: NDArray
     block: int
+    room: int
 
 
 def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
@@ -197,11 +201,14 @@ def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
         block = max(1, _BLOCK // (4 * lanes * n_features)) * lanes
         block = min(block, -(-n_samples // lanes) * lanes)
         by_feature = atoms.transpose(0, 2, 1).reshape(2 * n_features, n_components)
-        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), block)
+        room = 3 * (n_features + n_components) * block + by_feature.size
+        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), block, room)
     padded = aligned(2 * n_components * width, atoms).reshape(2, n_components, width)
     padded[:, :, :n_features] = atoms
     padded[:, :, n_features:] = 0
-    return _Layout(_estep_features, padded, min(max(4, _BLOCK // width), n_samples))
+    block = min(max(4, _BLOCK // width), n_samples)
+    room = (3 * block + n_components) * width + block * n_components
+    return _Layout(_estep_features, padded, block, room)
 
 
 def estep(
@@ -220,8 +227,12 @@ def estep(
     inverse_unit = dtype.type(1 / likelihood.unit)
     activations = np.ascontiguousarray(activations)
     u_activations = np.empty_like(activations)
+    # One task after the other works in the same room: memory that was just given back to the
+    # system, and is asked for again, takes longer than a tenth of the computation.
+    rooms: list[NDArray] = []
 
     def task(rows: tuple[int, int]) -> tuple[NDArray, float]:
+        room = rooms.pop() if rooms else aligned(layout.room, layout.atoms)
         u_atoms = np.zeros(layout.atoms.shape)
         data_term = 0.0
         for span, block in source.blocks(*rows):
@@ -234,9 +245,11 @@ def estep(
                 sample_weight[span],
                 layout.atoms,
                 layout.block,
+                room,
                 u_activations[span],
                 u_atoms,
             )
+        rooms.append(room)
         return u_atoms, data_term
 
     u_atoms: NDArray = np.zeros(layout.atoms.shape)
