@@ -79,6 +79,13 @@ class Place:
         return (many - few) / ITERATIONS
 
 
+def take_turns(places: list[Place], rounds: int) -> list[NDArray]:
+    """Fit everywhere, so many times, once everything is loaded that is compiled; the atoms."""
+    for _ in range(1 + rounds):
+        atoms = [place.fit() for place in places]
+    return atoms
+
+
 def local_cluster(n_workers: int) -> LocalCluster:
     return LocalCluster(
         n_workers=n_workers,
@@ -125,8 +132,7 @@ def measure() -> NDArray:
         places = [Place(f"{n} in memory", array, n, None) for n in (1, 2)]
         for n, client in enumerate(clients, start=1):
             places.append(Place(f"{n} on workers", client.persist(data()), 1, client))
-        for _ in range(1 + ROUNDS):  # what is compiled is loaded in the first round, the slowest
-            atoms = [place.fit() for place in places]
+        atoms = take_turns(places, ROUNDS)
     for other in atoms[1:]:
         np.testing.assert_allclose(other, atoms[0], rtol=1e-9, atol=1e-15)
     head = ["threads", "seconds an iteration", "one thread's / it", "it / in memory"]

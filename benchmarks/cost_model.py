@@ -14,7 +14,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from cluster import ITERATIONS, N_COMPONENTS, N_FEATURES, Place, data, local_cluster
+from cluster import ITERATIONS, N_COMPONENTS, N_FEATURES, Place, data, local_cluster, take_turns
 from distributed import Client
 from tables import row, table_head
 
@@ -52,20 +52,13 @@ class Costs(NamedTuple):
         return computing + n_chunks * self.chunk + self.latency
 
 
-def fastest(places: list[Place]) -> list[float]:
-    """Seconds of an iteration at each place; they take turns."""
-    for _ in range(1 + ROUNDS):
-        for place in places:
-            place.fit()
-    return [place.seconds for place in places]
-
-
 def measure(clients: list[Client]) -> Costs:
     """The three numbers."""
     in_memory = data(2, 40_000).compute(scheduler="synchronous")
     places = [Place("", in_memory, 1, None)]
     places += [Place("", clients[1].persist(data(n, 2)), 1, clients[1]) for n in (FEW, MANY)]
-    memory, few, many = fastest(places)
+    take_turns(places, ROUNDS)
+    memory, few, many = (place.seconds for place in places)
     chunk = (many - few) / (MANY - FEW)
     return Costs(memory / in_memory.size, chunk, few - FEW * chunk)
 
@@ -76,7 +69,8 @@ def check(costs: Costs, clients: list[Client]) -> tuple[list[float], list[float]
         Place("", clients[n_workers - 1].persist(data(*shape)), 1, clients[n_workers - 1])
         for *shape, n_workers in RUNS
     ]
-    measured = fastest(places)
+    take_turns(places, ROUNDS)
+    measured = [place.seconds for place in places]
     predicted = []
     print("\n".join(table_head(["chunks", "cells", "workers", "predicted, s", "measured, s"])))
     for (n_chunks, n_samples, n_workers), seconds in zip(RUNS, measured, strict=True):

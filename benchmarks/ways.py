@@ -1,6 +1,6 @@
 """Which way to take for data of some size and with some gaps: `python benchmarks/ways.py`.
 
-EM iterations on 200 000 × 100, K = 10, two threads: an array, a file, Dask's threads, two worker
+EM iterations on 200 000 × 100, K = 20, two threads: an array, a file, Dask's threads, two worker
 processes. Then the same with more and more gaps, as NaN in an array and as a sparse matrix. All
 take turns, several times, and of each the fastest fits count.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dask.array as da
 import numpy as np
-from cluster import Place, local_cluster
+from cluster import Place, local_cluster, take_turns
 from distributed import Client
 from numpy.typing import NDArray
 from scipy import sparse
@@ -34,13 +34,6 @@ def draw() -> NDArray:
     return X + rng.normal(size=X.shape)
 
 
-def take_turns(places: list[Place]) -> None:
-    """Fit everywhere; what is compiled is loaded in the first round, the slowest."""
-    for _ in range(1 + ROUNDS):
-        for place in places:
-            place.fit()
-
-
 def print_places(X: NDArray) -> None:
     """Where the data are."""
     with contextlib.ExitStack() as stack:
@@ -55,7 +48,7 @@ def print_places(X: NDArray) -> None:
             Place("a Dask array, threads", chunked, 2, None),
             Place("a Dask array, two workers", client.persist(chunked), 1, client),
         ]
-        take_turns(places)
+        take_turns(places, ROUNDS)
     print("\n".join(table_head(["data", "ms an iteration", "against an array"])))
     for place in places:
         ratio = place.seconds / places[0].seconds
@@ -72,7 +65,7 @@ def print_gaps(X: NDArray) -> None:
         rows, columns = np.nonzero(~np.isnan(with_gaps))
         stored = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
         places = [Place("", with_gaps, 2, None), Place("", stored, 2, None)]
-        take_turns(places)
+        take_turns(places, ROUNDS)
         dense, few = (place.seconds for place in places)
         cells = [f"{share:.0%}", f"{1e3 * dense:.0f}", f"{1e3 * few:.0f}", f"{few / dense:.2f}"]
         print(row(cells), flush=True)

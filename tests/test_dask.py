@@ -12,12 +12,14 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 from kinds import stored
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, select_n_components
 from seminmf._dask import source as dask_source
+from seminmf._validation import ANY_NUMBERS
 
 distributed = pytest.importorskip("distributed")
 
@@ -340,3 +342,12 @@ def test_a_closed_client(cluster):
     client.close()
     with pytest.raises(ValueError, match=r"cluster that can be reached; found .* client is closed"):
         clone(FIXED["em"]).fit(data)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, stored])
+def test_schedulers_know_the_size_of_chunks(kind):
+    """Chunks that are taken for small are sent around."""
+    X = table()
+    chunked = da.from_array(X, chunks=(30, -1)).map_blocks(kind, meta=kind(X[:0]))
+    chunks = dask.compute(*dask_source.ChunkedSource(chunked, "missing").opened(ANY_NUMBERS))
+    assert sum(map(sizeof, chunks)) >= 8 * np.count_nonzero(~np.isnan(X))

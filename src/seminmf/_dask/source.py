@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import dask.base as dask
 import numpy as np
 from dask.delayed import delayed
+from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from .._inference.summary import Summary
@@ -21,10 +23,15 @@ _SHARE = 0.5
 
 
 class Chunk(NamedTuple):
-    """Some samples where they are: a source, and its sums."""
+    """Some samples where they are: a source, its sums, and the memory that it takes."""
 
     source: Source
     summary: Summary
+    n_bytes: int
+
+
+# A scheduler that took chunks for small would send them from worker to worker.
+sizeof.register(Chunk, attrgetter("n_bytes"))
 
 
 class ChunkedSource:
@@ -116,7 +123,9 @@ def _open_chunk(block: Any, zeros: str, accepted: Any, first_row: int) -> Chunk:
     from .. import _validation as check
 
     source = _source_of(block, zeros)
-    return Chunk(source, check.summarise(source, accepted, first_row))
+    summary = check.summarise(source, accepted, first_row)
+    n_bytes = sum(part.nbytes for part in source.parts())
+    return Chunk(source, summary, n_bytes + sizeof(summary))
 
 
 def _source_of(block: Any, zeros: str) -> Source:
