@@ -23,10 +23,11 @@ from tables import row, table_head
 
 from seminmf import SkellamSNMF
 
-N_FEATURES, N_COMPONENTS, N_CHUNKS = 200, 20, 8
+N_FEATURES, N_COMPONENTS = 200, 20
+FEW, MANY = 8, 24
 CHUNK = 64 * 2**20 // (8 * N_FEATURES)
-ITERATIONS = 20
-ROUNDS = 5
+ITERATIONS = 12
+ROUNDS = 4
 KILLS = 5
 
 
@@ -37,7 +38,7 @@ def draw_chunk(block: NDArray, block_id: tuple[int, int]) -> NDArray:
     return rng.gamma(0.5, 2.0, (len(block), 5)) @ components + rng.normal(size=block.shape)
 
 
-def data(n_chunks: int = N_CHUNKS, n_samples: int = CHUNK) -> da.Array:
+def data(n_chunks: int, n_samples: int = CHUNK) -> da.Array:
     """The array, to be drawn where its chunks are."""
     zeros = da.zeros((n_chunks * n_samples, N_FEATURES), chunks=(n_samples, N_FEATURES))
     return zeros.map_blocks(draw_chunk, dtype=float)
@@ -105,7 +106,7 @@ def kill_after(pid: int, seconds: float) -> None:
 def survives(expected: NDArray, seconds: float) -> float:
     """Seconds of a fit in which a worker is killed, after some of them."""
     with local_cluster(2) as cluster, Client(cluster) as client:
-        X = client.persist(data())
+        X = client.persist(data(FEW))
         pids = list(client.run(os.getpid).values())
         killer = multiprocessing.get_context("spawn").Process(
             target=kill_after, args=(pids[0], seconds)
@@ -121,9 +122,9 @@ def survives(expected: NDArray, seconds: float) -> float:
         return spent
 
 
-def measure() -> NDArray:
+def measure(n_chunks: int) -> NDArray:
     """Print what iterations take on one thread and on two, in memory and on workers; the atoms."""
-    array = data().compute(scheduler="synchronous")
+    array = data(n_chunks).compute(scheduler="synchronous")
     with contextlib.ExitStack() as stack:
         clients = []
         for n_workers in (1, 2):
@@ -131,10 +132,11 @@ def measure() -> NDArray:
             clients.append(stack.enter_context(Client(cluster, set_as_default=False)))
         places = [Place(f"{n} in memory", array, n, None) for n in (1, 2)]
         for n, client in enumerate(clients, start=1):
-            places.append(Place(f"{n} on workers", client.persist(data()), 1, client))
+            places.append(Place(f"{n} on workers", client.persist(data(n_chunks)), 1, client))
         atoms = take_turns(places, ROUNDS)
     for other in atoms[1:]:
         np.testing.assert_allclose(other, atoms[0], rtol=1e-9, atol=1e-15)
+    print(f"\n{n_chunks} chunks\n")
     head = ["threads", "seconds an iteration", "one thread's / it", "it / in memory"]
     print("\n".join(table_head(head)))
     for n, place in enumerate(places):
@@ -147,7 +149,8 @@ def measure() -> NDArray:
 def main() -> None:
     """Print the tables."""
     warnings.simplefilter("ignore")
-    expected = measure()
+    expected = measure(FEW)
+    measure(MANY)
     spent = [survives(expected, 3.0 + kill) for kill in range(KILLS)]
     print(
         f"\nA worker was killed in {KILLS} fits, and all ended with the same atoms, after ", end=""

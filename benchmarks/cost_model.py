@@ -18,7 +18,7 @@ from cluster import ITERATIONS, N_COMPONENTS, N_FEATURES, Place, data, local_clu
 from distributed import Client
 from tables import row, table_head
 
-FEW, MANY = 4, 128
+FEWEST, MOST = 4, 128
 ROUNDS = 3
 # Chunks, samples in each, workers.
 RUNS = (
@@ -56,11 +56,11 @@ def measure(clients: list[Client]) -> Costs:
     """The three numbers."""
     in_memory = data(2, 40_000).compute(scheduler="synchronous")
     places = [Place("", in_memory, 1, None)]
-    places += [Place("", clients[1].persist(data(n, 2)), 1, clients[1]) for n in (FEW, MANY)]
+    places += [Place("", clients[1].persist(data(n, 2)), 1, clients[1]) for n in (FEWEST, MOST)]
     take_turns(places, ROUNDS)
     memory, few, many = (place.seconds for place in places)
-    chunk = (many - few) / (MANY - FEW)
-    return Costs(memory / in_memory.size, chunk, few - FEW * chunk)
+    chunk = (many - few) / (MOST - FEWEST)
+    return Costs(memory / in_memory.size, chunk, few - FEWEST * chunk)
 
 
 def check(costs: Costs, clients: list[Client]) -> tuple[list[float], list[float]]:

@@ -1,5 +1,6 @@
 """Data in chunks, on threads, in processes and on a cluster: the same fit everywhere."""
 
+import math
 import multiprocessing
 import os
 import signal
@@ -13,12 +14,15 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.sizeof import sizeof
+from hypothesis import given
+from hypothesis import strategies as st
 from kinds import stored
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, select_n_components
 from seminmf._dask import source as dask_source
+from seminmf._dask.homes import homes_of, share_out
 from seminmf._validation import ANY_NUMBERS
 
 distributed = pytest.importorskip("distributed")
@@ -351,3 +355,33 @@ def test_schedulers_know_the_size_of_chunks(kind):
     chunked = da.from_array(X, chunks=(30, -1)).map_blocks(kind, meta=kind(X[:0]))
     chunks = dask.compute(*dask_source.ChunkedSource(chunked, "missing").opened(ANY_NUMBERS))
     assert sum(map(sizeof, chunks)) >= 8 * np.count_nonzero(~np.isnan(X))
+
+
+@given(data=st.data(), n_chunks=st.integers(1, 40), n_workers=st.integers(1, 5))
+def test_chunks_are_shared_out_evenly(data, n_chunks, n_workers):
+    threads = {f"w{n}": data.draw(st.integers(1, 4)) for n in range(n_workers)}
+    names = st.sets(st.sampled_from([*threads, "gone"]), max_size=2)
+    holders = data.draw(st.lists(names, min_size=n_chunks, max_size=n_chunks))
+    homes = share_out(holders, threads)
+    share = n_chunks / sum(threads.values())
+    for worker, n_threads in threads.items():
+        assert homes.count(worker) <= math.ceil(share * n_threads)
+    assert set(homes) <= set(threads) and len(homes) == n_chunks
+    # Only those that a worker has too many of go elsewhere.
+    for home, names in zip(homes, holders, strict=True):
+        for worker in names - {home, "gone"}:
+            assert home in names or homes.count(worker) == math.ceil(share * threads[worker])
+
+
+def test_chunks_that_lie_badly_are_spread(client):
+    """All chunks are on one worker at first; half of them are worked on by the other."""
+    X = chunks(table(), 10)
+    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    X = client.persist(X, workers=workers[:1], allow_other_workers=False)
+    homes = homes_of(X)
+    assert {homes.count(worker) for worker in workers} == {len(homes) // 2, -(-len(homes) // 2)}
+    opened = dask.persist(*dask_source.ChunkedSource(X, "missing").opened(ANY_NUMBERS))
+    futures = distributed.futures_of(opened)
+    distributed.wait(futures)
+    held = client.who_has(futures)
+    assert [held[chunk.key][0] for chunk in opened] == homes

@@ -14,8 +14,10 @@ from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from .._inference.summary import Summary
+from .._memory import available_memory
 from .._sources import DenseSource, Source
 from .._sources.dense import equal_edges, float_type
+from .homes import at_home, current_workers, homes_of
 from .tree import branches, total
 
 # Share of the memory there is that the chunks may take to be kept there during a fit.
@@ -61,10 +63,13 @@ class ChunkedSource:
         """Delayed chunks, whose values are checked when it is their turn."""
         (X,) = dask.optimize(self.X)
         task = delayed(_open_chunk, pure=False)
-        return [
-            task(block, self._zeros, accepted, int(first))
-            for block, first in zip(X.to_delayed().ravel(), self.starts[:-1], strict=True)
-        ]
+        chunks = []
+        for n, (block, home) in enumerate(
+            zip(X.to_delayed().ravel(), homes_of(self.X), strict=True)
+        ):
+            with at_home(home):
+                chunks.append(task(block, self._zeros, accepted, int(self.starts[n])))
+        return chunks
 
     def summarised(self, accepted: Any) -> tuple[list[Any], Summary]:
         """The chunks, which stay in memory if there is enough of it, and what they sum up to."""
@@ -150,13 +155,8 @@ def _fingerprint(block: Any, zeros: str) -> NDArray:
 
 def _fits(n_bytes: float) -> bool:
     """Whether so much data can stay in the memory of the workers, or of this machine."""
-    try:
-        from distributed import get_client
-
-        workers = get_client().scheduler_info(n_workers=-1)["workers"].values()
-        available = sum(worker["memory_limit"] or 0 for worker in workers)
-    except (ImportError, ValueError):
-        from .._memory import available_memory
-
+    workers = current_workers().values()
+    available = sum(worker["memory_limit"] or 0 for worker in workers)
+    if not workers:
         available = available_memory()
     return not available or n_bytes < _SHARE * available
