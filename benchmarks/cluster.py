@@ -63,15 +63,18 @@ class Place:
         self.name, self.X, self.n_jobs, self.client = name, X, n_jobs, client
         self.times = {2: np.inf, 2 + ITERATIONS: np.inf}
 
+    def fit_once(self, n_iter: int) -> NDArray:
+        """Fit; the atoms."""
+        with self.client.as_current() if self.client else contextlib.nullcontext():
+            return model_of(n_iter, self.n_jobs).fit(self.X).atoms_
+
     def fit(self) -> NDArray:
         """Fit with few and with many iterations; the atoms."""
-        with self.client.as_current() if self.client else contextlib.nullcontext():
-            for n_iter, before in self.times.items():
-                model = model_of(n_iter, self.n_jobs)
-                begin = time.perf_counter()
-                model.fit(self.X)
-                self.times[n_iter] = min(before, time.perf_counter() - begin)
-        return model.atoms_
+        for n_iter, before in self.times.items():
+            begin = time.perf_counter()
+            atoms = self.fit_once(n_iter)
+            self.times[n_iter] = min(before, time.perf_counter() - begin)
+        return atoms
 
     @property
     def seconds(self) -> float:

@@ -2,8 +2,9 @@
 
 Seconds of an EM iteration = cells · c / threads + chunks · t + L: c, what a cell costs a thread,
 is measured in memory; t, what a chunk costs the scheduler, and L, what an iteration waits for
-messages, on chunks that have next to no cells. These three predict other runs, which are then made;
-and what is out of reach here.
+messages, on chunks that have next to no cells. Bytes and memory follow from what is sent and kept.
+All three are then compared with other runs, by Linux's own counts; and predict what is out of
+reach here.
 """
 
 from __future__ import annotations
@@ -11,27 +12,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from cluster import ITERATIONS, N_COMPONENTS, N_FEATURES, Place, data, local_cluster, take_turns
-from distributed import Client
+from distributed import Client, wait
 from tables import row, table_head
 
 FEWEST, MOST = 4, 128
 ROUNDS = 3
-# Chunks, samples in each, workers.
-RUNS = (
-    (2, 40_000, 1),
-    (2, 40_000, 2),
-    (8, 10_000, 1),
-    (8, 10_000, 2),
-    (8, 40_000, 2),
-    (64, 2_000, 2),
-)
-# Cells, chunks; on 100 machines of 8 threads, each like one here.
-FAR = ((1e9, 800), (1e9, 16), (1e12, 125_000), (1e12, 800))
-MACHINES, THREADS, FAR_FEATURES = 100, 8, 1000
+# Sums that are added up in one task.
+BRANCHES = 8
+# Activations of a chunk that are kept at a time: those before, those after, and one array more.
+KEPT = 3
+MEGABYTE = 1e6
 
 
 class Costs(NamedTuple):
@@ -41,15 +37,111 @@ class Costs(NamedTuple):
     chunk: float
     latency: float
 
-    def computing(self, n_cells: float, n_threads: float) -> float:
-        """Seconds in which cells are worked on."""
-        return n_cells * self.cell / n_threads
 
-    def iteration(self, n_cells: float, n_chunks: int, n_threads: int) -> float:
-        """Seconds in all; some threads have one chunk more than others."""
-        rounds = -(-n_chunks // n_threads)
-        computing = self.computing(n_cells, n_chunks / rounds)
-        return computing + n_chunks * self.chunk + self.latency
+class Run(NamedTuple):
+    """Data, and who works on them. Workers have a thread each, or as many as told."""
+
+    n_chunks: int
+    n_samples: int
+    n_workers: int
+    n_features: int = N_FEATURES
+    n_threads: int = 1
+
+    @property
+    def n_cells(self) -> float:
+        """In all."""
+        return float(self.n_chunks) * self.n_samples * self.n_features
+
+    def computing(self, costs: Costs) -> float:
+        """Seconds in which cells are worked on; some threads have one chunk more than others."""
+        rounds = -(-self.n_chunks // (self.n_workers * self.n_threads))
+        return self.n_cells / self.n_chunks * rounds * costs.cell
+
+    def seconds(self, costs: Costs) -> float:
+        """Of an iteration."""
+        return self.computing(costs) + self.n_chunks * costs.chunk + costs.latency
+
+    def bytes_moved(self) -> float:
+        """In an iteration, all over the network.
+
+        Atoms go from the client to the scheduler, and from worker to worker. Sums of the same size
+        are added up by eights until eight or less are left; those that are not where they are added
+        up move there, and the last ones move by way of the scheduler.
+        """
+        sums, moved = self.n_chunks, 0.0
+        while sums > BRANCHES:
+            moved += sums * (1 - 1 / self.n_workers)
+            sums = -(-sums // BRANCHES)
+        return 16.0 * N_COMPONENTS * self.n_features * (self.n_workers + 1 + moved + 2 * sums)
+
+    def memory(self) -> float:
+        """Bytes that a worker needs beside its share of X."""
+        n_samples = self.n_samples * self.n_chunks / self.n_workers
+        return 8.0 * KEPT * n_samples * N_COMPONENTS
+
+
+RUNS = (
+    Run(2, 40_000, 1),
+    Run(2, 40_000, 2),
+    Run(8, 10_000, 1),
+    Run(8, 10_000, 2),
+    Run(8, 40_000, 2),
+    Run(64, 2_000, 2),
+)
+MEMORY_RUNS = (Run(8, 20_000, 2), Run(8, 40_000, 2), Run(8, 80_000, 2))
+# On 100 machines of 8 threads, each like one here, with 1000 features.
+FAR = (
+    Run(800, 1_250, 100, 1000, 8),
+    Run(100, 10_000, 100, 1000, 8),
+    Run(125_000, 8_000, 100, 1000, 8),
+    Run(800, 1_250_000, 100, 1000, 8),
+)
+
+
+# --- what was seen ------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """Seconds of an iteration, and bytes that it moved."""
+
+    seconds: float
+    bytes_moved: float
+
+
+def loopback() -> int:
+    """Bytes that this machine has sent to itself."""
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return int(next(line for line in lines if line.strip().startswith("lo:")).split()[1])
+
+
+def bytes_moved(place: Place) -> float:
+    """In an iteration, of all kinds."""
+    counts = [loopback()]
+    for n_iter in place.times:
+        place.fit_once(n_iter)
+        counts.append(loopback())
+    few, many = np.diff(counts)
+    return (many - few) / ITERATIONS
+
+
+def most_memory(run: Run) -> float:
+    """Bytes that the hungriest of new workers needs beside its share of X."""
+    with local_cluster(run.n_workers) as cluster, Client(cluster) as client:
+        Place("", client.persist(data(run.n_chunks, 2)), 1, client).fit_once(2)
+        X = client.persist(data(run.n_chunks, run.n_samples))
+        wait(X)
+        before = client.run(memory_of_process, "VmRSS")
+        Place("", X, 1, client).fit_once(2 + ITERATIONS)
+        after = client.run(memory_of_process, "VmHWM")
+    return max(after[name] - before[name] for name in after)
+
+
+def memory_of_process(name: str) -> int:
+    """Bytes: those of now, or the most since it was asked for."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    kilobytes = int(next(line for line in lines if line.startswith(name)).split()[1])
+    Path("/proc/self/clear_refs").write_text("5")
+    return 1024 * kilobytes
 
 
 def measure(clients: list[Client]) -> Costs:
@@ -63,68 +155,80 @@ def measure(clients: list[Client]) -> Costs:
     return Costs(memory / in_memory.size, chunk, few - FEWEST * chunk)
 
 
-def check(costs: Costs, clients: list[Client]) -> tuple[list[float], list[float]]:
-    """Print, and return, what was predicted and what was measured."""
-    places = [
-        Place("", clients[n_workers - 1].persist(data(*shape)), 1, clients[n_workers - 1])
-        for *shape, n_workers in RUNS
-    ]
+def see(clients: list[Client]) -> Iterator[Seen]:
+    """What the runs took."""
+    places = []
+    for run in RUNS:
+        client = clients[run.n_workers - 1]
+        X = client.persist(data(run.n_chunks, run.n_samples))
+        places.append(Place("", X, 1, client))
     take_turns(places, ROUNDS)
-    measured = [place.seconds for place in places]
-    predicted = []
-    print("\n".join(table_head(["chunks", "cells", "workers", "predicted, s", "measured, s"])))
-    for (n_chunks, n_samples, n_workers), seconds in zip(RUNS, measured, strict=True):
-        n_cells = n_chunks * n_samples * N_FEATURES
-        predicted.append(costs.iteration(n_cells, n_chunks, n_workers))
-        cells = [n_chunks, f"{n_cells / 1e6:.1f}·10⁶", n_workers]
-        print(row([*cells, f"{predicted[-1]:.3f}", f"{seconds:.3f}"]))
-    return predicted, measured
+    for place in places:
+        yield Seen(place.seconds, bytes_moved(place))
+
+
+# --- what is told -------------------------------------------------------------------------------
+
+
+def compare(costs: Costs, seen: list[Seen]) -> None:
+    """Print what was predicted, and what was seen."""
+    head = ["chunks", "cells", "workers", "s: predicted", "seen", "MB moved: predicted", "seen"]
+    print("\n".join(table_head(head)))
+    for run, found in zip(RUNS, seen, strict=True):
+        cells = [run.n_chunks, f"{run.n_cells / 1e6:.1f}·10⁶", run.n_workers]
+        cells += [f"{run.seconds(costs):.3f}", f"{found.seconds:.3f}"]
+        cells += [f"{number / MEGABYTE:.1f}" for number in (run.bytes_moved(), found.bytes_moved)]
+        print(row(cells))
+
+
+def compare_memory() -> None:
+    """Print how much memory was predicted, and how much was seen."""
+    print("\n".join(table_head(["chunks", "cells", "MB beside X: predicted", "seen"])))
+    for run in MEMORY_RUNS:
+        numbers = (f"{number / MEGABYTE:.0f}" for number in (run.memory(), most_memory(run)))
+        print(row([run.n_chunks, f"{run.n_cells / 1e6:.1f}·10⁶", *numbers]), flush=True)
 
 
 def look_ahead(costs: Costs) -> None:
     """Print what the model says of larger runs."""
-    head = ["cells", "chunks", "computing, s", "scheduler, s", "an iteration, s"]
-    head += ["X, GB a machine", "activations, GB a machine", "sums to the client's side, GB"]
-    print("\n".join(table_head(head)))
-    for n_cells, n_chunks in FAR:
-        threads = MACHINES * THREADS
-        seconds = costs.iteration(n_cells, n_chunks, threads)
-        computing = seconds - n_chunks * costs.chunk - costs.latency
-        # Bytes: the data, activations of three iterations, and the chunks' sums.
-        X = 8 * n_cells / MACHINES
-        activations = 3 * 8 * n_cells / FAR_FEATURES * N_COMPONENTS / MACHINES
-        sums = n_chunks * 2 * 8 * N_COMPONENTS * FAR_FEATURES
-        gigabytes = [number / 1e9 for number in (X, activations, sums)]
-        numbers = [computing, n_chunks * costs.chunk, seconds, *gigabytes]
-        cells = [f"10{'⁹' if n_cells < 1e10 else '¹²'}", f"{n_chunks:,}".replace(",", " ")]
-        print(row([*cells, *(f"{number:.3g}" for number in numbers)]))
+    head = ["cells", "chunks", "computing, s", "scheduler, s", "an iteration, s", "GB moved"]
+    print("\n".join(table_head([*head, "X, GB a machine", "beside X, GB a machine"])))
+    for run in FAR:
+        scheduler = run.n_chunks * costs.chunk
+        sizes = run.bytes_moved(), 8 * run.n_cells / run.n_workers, run.memory()
+        numbers = [run.computing(costs), scheduler, run.seconds(costs), *np.array(sizes) / 1e9]
+        cells = [f"10{'⁹' if run.n_cells < 1e10 else '¹²'}", f"{run.n_chunks:,}".replace(",", " ")]
+        print(row([*cells, *(f"{number:.2g}" for number in numbers)]))
 
 
-def draw(path: str, predicted: list[float], measured: list[float], costs: Costs) -> None:
-    """Predicted against measured; and the best number of chunks."""
+def draw(path: str, costs: Costs, seen: list[Seen]) -> None:
+    """Predicted against seen; and the best number of chunks."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    predicted, measured = [run.seconds(costs) for run in RUNS], [found.seconds for found in seen]
     left.loglog(measured, predicted, "o", color="tab:blue")
     ends = np.array([min(measured + predicted), max(measured + predicted)])
     left.loglog(ends, ends, color="0.6", linewidth=1)
-    left.set(xlabel="measured, seconds an iteration", ylabel="predicted")
-    chunks = np.unique(np.geomspace(1, 1e6, 400).astype(int))
-    for n_cells, label in ((1e9, "10⁹ cells"), (1e12, "10¹² cells")):
-        times = [costs.iteration(n_cells, int(n), MACHINES * THREADS) for n in chunks]
-        right.loglog(chunks, times, label=label)
-    right.axvline(MACHINES * THREADS, color="0.6", linewidth=1, linestyle=":")
+    left.set(xlabel="seen, seconds an iteration", ylabel="predicted")
+    far = FAR[0]
+    machines, threads = far.n_workers, far.n_threads
+    chunks = np.unique(np.geomspace(1, 1e6, 400).astype(int)).tolist()
+    for n_samples, label in ((1e6, "10⁹ cells"), (1e9, "10¹² cells")):
+        runs = [far._replace(n_chunks=n, n_samples=n_samples / n) for n in chunks]
+        right.loglog(chunks, [run.seconds(costs) for run in runs], label=label)
+    right.axvline(machines * threads, color="0.6", linewidth=1, linestyle=":")
     right.set(xlabel="chunks", ylabel="predicted, seconds an iteration")
-    right.set_title(f"{MACHINES} machines, {THREADS} threads each", fontsize=10)
+    right.set_title(f"{machines} machines, {threads} threads each", fontsize=10)
     right.legend(frameon=False)
     figure.savefig(path, dpi=120)
 
 
 def main() -> None:
-    """Measure, predict, check."""
+    """Measure, predict, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to write a picture")
     options = parser.parse_args()
@@ -139,11 +243,14 @@ def main() -> None:
             f"A cell {1e9 * costs.cell:.2f} ns, a chunk {1e3 * costs.chunk:.2f} ms, an iteration "
             f"{1e3 * costs.latency:.0f} ms; {ITERATIONS} iterations each.\n"
         )
-        predicted, measured = check(costs, clients)
+        seen = list(see(clients))
+    compare(costs, seen)
+    print()
+    compare_memory()
     print()
     look_ahead(costs)
     if options.picture:
-        draw(options.picture, predicted, measured, costs)
+        draw(options.picture, costs, seen)
 
 
 if __name__ == "__main__":
