@@ -66,7 +66,7 @@ class Run(NamedTuple):
 
         Atoms go from the client to the scheduler, and from worker to worker. Sums of the same size
         are added up by eights until eight or less are left; those that are not where they are added
-        up move there, and the last ones move by way of the scheduler.
+        up move there, and the last ones move by way of the scheduler. Chunks lie anywhere.
         """
         sums, moved = self.n_chunks, 0.0
         while sums > BRANCHES:
@@ -87,6 +87,8 @@ RUNS = (
     Run(8, 10_000, 2),
     Run(8, 40_000, 2),
     Run(64, 2_000, 2),
+    Run(24, 40_000, 1),
+    Run(24, 40_000, 2),
 )
 MEMORY_RUNS = (Run(8, 20_000, 2), Run(8, 40_000, 2), Run(8, 80_000, 2))
 # On 100 machines of 8 threads, each like one here, with 1000 features.
@@ -207,20 +209,26 @@ def draw(path: str, costs: Costs, seen: list[Seen]) -> None:
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullLocator
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     predicted, measured = [run.seconds(costs) for run in RUNS], [found.seconds for found in seen]
     left.loglog(measured, predicted, "o", color="tab:blue")
     ends = np.array([min(measured + predicted), max(measured + predicted)])
-    left.loglog(ends, ends, color="0.6", linewidth=1)
-    left.set(xlabel="seen, seconds an iteration", ylabel="predicted")
+    left.loglog(ends, ends, color="0.6", linewidth=1, zorder=0)
+    left.set(xlabel="seen, seconds an iteration", ylabel="predicted, seconds an iteration")
+    for axis in (left.xaxis, left.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
     far = FAR[0]
     machines, threads = far.n_workers, far.n_threads
     chunks = np.unique(np.geomspace(1, 1e6, 400).astype(int)).tolist()
     for n_samples, label in ((1e6, "10⁹ cells"), (1e9, "10¹² cells")):
         runs = [far._replace(n_chunks=n, n_samples=n_samples / n) for n in chunks]
         right.loglog(chunks, [run.seconds(costs) for run in runs], label=label)
-    right.axvline(machines * threads, color="0.6", linewidth=1, linestyle=":")
+    label = "a chunk for each thread"
+    right.axvline(machines * threads, color="0.6", linewidth=1, linestyle=":", label=label)
     right.set(xlabel="chunks", ylabel="predicted, seconds an iteration")
     right.set_title(f"{machines} machines, {threads} threads each", fontsize=10)
     right.legend(frameon=False)

@@ -96,7 +96,7 @@ def own_solver(algorithm: loop.Algorithm) -> Solver:
         result = loop.run(
             algorithm,
             problem,
-            point,
+            lambda: point,
             max_iter=limits.max_iter,
             tol=limits.tol,
             progress=recorder,

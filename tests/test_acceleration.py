@@ -370,7 +370,9 @@ def test_the_loop_returns_the_plain_point(method):
     densities, point = mixture()
     algorithm = accelerate(Mixture(), method)
     with Progress(500, "", shown=False) as progress:
-        result = loop.run(algorithm, densities, point, max_iter=500, tol=1e-6, progress=progress)
+        result = loop.run(
+            algorithm, densities, lambda: point, max_iter=500, tol=1e-6, progress=progress
+        )
     assert isinstance(result.state, Shares)
     assert result.reason == "tolerance" and result.converged and not result.interrupted
     assert result.objectives[-1] == Mixture().evaluate(densities, result.state)
@@ -382,7 +384,9 @@ def test_the_loop_says_why_it_ended(method):
 
     def run(algorithm, **options):
         with Progress(3, "", shown=False) as progress:
-            return loop.run(algorithm, densities, point, tol=0.0, progress=progress, **options)
+            return loop.run(
+                algorithm, densities, lambda: point, tol=0.0, progress=progress, **options
+            )
 
     assert run(accelerate(Mixture(), method), max_iter=3).reason == "max_iter"
 

@@ -7,6 +7,7 @@ import signal
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 import dask
@@ -371,6 +372,14 @@ def test_chunks_are_shared_out_evenly(data, n_chunks, n_workers):
     for home, names in zip(homes, holders, strict=True):
         for worker in names - {home, "gone"}:
             assert home in names or homes.count(worker) == math.ceil(share * threads[worker])
+
+
+def test_new_chunks_lie_together():
+    """Each worker has consecutive ones, and as many as the others or one more."""
+    homes = share_out([()] * 23, {"first": 1, "second": 1, "third": 1})
+    runs = [(worker, len(list(run))) for worker, run in groupby(homes)]
+    assert [worker for worker, _ in runs] == ["first", "second", "third"]
+    assert sorted(length for _, length in runs) == [7, 8, 8]
 
 
 def test_chunks_that_lie_badly_are_spread(client):

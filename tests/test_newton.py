@@ -182,7 +182,7 @@ def test_groups_of_features_change_little(monkeypatch, likelihood):
     grouped, _ = newton.step(problem, state)
     assert_allclose(grouped.activations, whole.activations, rtol=1e-9)
     assert_allclose(grouped.moves, whole.moves, rtol=1e-3, atol=1e-6)
-    result = loop.run(newton, problem, point, max_iter=60, tol=0, progress=_Silent())
+    result = loop.run(newton, problem, lambda: point, max_iter=60, tol=0, progress=_Silent())
     assert np.min(np.diff(result.objectives)) >= 0
 
 

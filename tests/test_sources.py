@@ -1,6 +1,7 @@
 """Where data may be besides in an array: sparse matrices, memory maps, HDF5 and Zarr files."""
 
 import time
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from kinds import KINDS, Sliced, stored
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, select_n_components
 from seminmf._opening import open_source
@@ -350,3 +352,29 @@ def test_other_errors(estimator):
         with pytest.raises(ValueError, match=r"5 features, but .* is expecting 20 features"):
             estimator.transform(wrong)
     assert_array_equal(estimator.atoms_, before)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SkellamSNMF(20, max_iter=60, tol=0.5, random_state=0),
+        SkellamSNMF(20, max_iter=60, tol=0, random_state=0),
+        SkellamSNMF(20, solver="em", tol=0.5, random_state=0),
+        SkellamSNMF(20, solver="em", atom_shape_prior=0.9, tol=0.5, random_state=0),
+        BayesianSkellamSNMF(20, scale=0.1, tol=0.5, random_state=0),
+    ],
+    ids=["newton", "newton, unfinished", "em", "em, small shapes", "vbem"],
+)
+def test_memory_of_a_fit(model, tmp_path):
+    """A fit to a file takes less than six times its factors, and some blocks."""
+    n_samples = 100_000
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.normal(size=(n_samples, 24)).astype(np.float32))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = clone(model).fit(X[:500])  # compiles
+    tracemalloc.start()
+    model.fit(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    factors = model.activations_.nbytes + model.atoms_.nbytes
+    assert peak < 6 * factors + 2**23

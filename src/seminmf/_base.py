@@ -101,17 +101,17 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self,
         algorithm: Algorithm,
         problem: Any,
-        point: S,
+        begin: Callable[[], S],
         description: str,
         max_iter: int,
         tol: float,
     ) -> Result[S]:
-        """Run an algorithm, with a progress bar if one was asked for."""
+        """Run an algorithm from what `begin` returns, with a progress bar if one was asked for."""
         with Progress(max_iter, description, bool(self.verbose)) as progress:
             return run(
                 algorithm,
                 problem,
-                point,
+                begin,
                 max_iter=max_iter,
                 tol=tol,
                 progress=progress,

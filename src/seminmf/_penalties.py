@@ -59,6 +59,18 @@ def _posterior(mass, value, shape, rate, atom_total):
     return level, slope, bend
 
 
+def cancelled(kind, value, atom_total):
+    """Size of what cancels in the level of the penalty, and leaves its rounding there."""
+    raise NotImplementedError("cancelled exists in compiled code only")
+
+
+@overload(cancelled, inline="always")
+def _cancelled(kind, value, atom_total):
+    if kind.instance_class is Posterior:
+        return lambda kind, value, atom_total: atom_total * value
+    return lambda kind, value, atom_total: 0.0 * value
+
+
 def penalty(kind, mass, value, shape, rate, atom_total):
     """Level, slope and second derivative of the penalty at `value` > 0.
 

@@ -338,9 +338,9 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
             most = int(count_observed(problem) / (2 * n_parameters))
         frozen = np.zeros(max(1, min(max(self.n_components, _GENEROUS), most)), dtype=bool)
         with preliminary(frozen=frozen, recorder=recorder) as problem:
-            state = start(problem, "random", check_random_state(0))
+            begin = partial(start, problem, "random", check_random_state(0))
             result = self._iterate(
-                em, problem, state, "noise level", _PRELIMINARY_ITERATIONS, _PRELIMINARY_TOLERANCE
+                em, problem, begin, "noise level", _PRELIMINARY_ITERATIONS, _PRELIMINARY_TOLERANCE
             )
             scale = dispersion(problem, -self._unit * em.data_term(problem, result.state))
         return scale, result.interrupted
@@ -353,6 +353,27 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
         random: RandomState,
     ) -> loop.Result[vb.State]:
         """One run from one start; of no iterations, if Ctrl-C has been pressed already."""
+        state, interrupted = self._start(problem, given, interrupted, random)
+        if self.batch_size is not None and not interrupted:
+            return self._run_in_batches(problem, state.atom_shape, random)
+        max_iter = 0 if interrupted else self.max_iter
+        algorithm = accelerate(vb, self.acceleration)
+        # Handed over, and not kept here.
+        begin = [state].pop
+        del state
+        result = self._iterate(algorithm, problem, begin, "VBEM", max_iter, self.tol)
+        if interrupted:
+            return result._replace(reason="interrupted")
+        return self._finish(problem, result) if result.converged else result
+
+    def _start(
+        self,
+        problem: Problem,
+        given: tuple[NDArray | None, NDArray | None],
+        interrupted: bool,
+        random: RandomState,
+    ) -> tuple[vb.State, bool]:
+        """Where a run starts: as `init` says, but for what was given; and whether Ctrl-C came."""
         if self.init == "prior" and not _equal_components(problem):
             state = vb.prior_state(problem)
         else:
@@ -369,14 +390,7 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
         if atom_shape is not None:
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
-        if self.batch_size is not None and not interrupted:
-            return self._run_in_batches(problem, state.atom_shape, random)
-        max_iter = 0 if interrupted else self.max_iter
-        algorithm = accelerate(vb, self.acceleration)
-        result = self._iterate(algorithm, problem, state, "VBEM", max_iter, self.tol)
-        if interrupted:
-            return result._replace(reason="interrupted")
-        return self._finish(problem, result) if result.converged else result
+        return state, interrupted
 
     def _find_mode_in_batches(
         self, problem: Problem, point: em.State, random: RandomState
@@ -394,8 +408,8 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
         if self.batch_size is not None:
             return self._find_mode_in_batches(problem, point, random)
         name, algorithm = choose_algorithm("newton", self.acceleration, problem)
-        point = em.above_floor(problem, point)
-        result = self._iterate(algorithm, problem, point, name, self.max_iter, _MODE_TOLERANCE)
+        begin = partial(em.above_floor, problem, point)
+        result = self._iterate(algorithm, problem, begin, name, self.max_iter, _MODE_TOLERANCE)
         return result.state, result.interrupted
 
     def _run_in_batches(
@@ -675,10 +689,10 @@ def _equal_components(problem: Problem) -> bool:
 @per_sample(rows=2)
 def _posterior_samples(problem: Problem, shape: NDArray, dispersion: float) -> tuple[tuple, tuple]:
     """Posterior rates and means of activations, in the unit of X and the type of the data."""
-    rate = (1 + problem.prior.activation_rate) / dispersion
-    means = shape / rate
     dtype = problem.source.dtype
-    return (np.broadcast_to(rate, shape.shape).astype(dtype), means.astype(dtype)), ()
+    rate = (1 + problem.prior.activation_rate) / dispersion
+    means = np.divide(shape, rate, out=np.empty(shape.shape, dtype))
+    return (np.broadcast_to(rate, shape.shape).astype(dtype), means), ()
 
 
 @per_sample(rows=1)

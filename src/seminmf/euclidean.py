@@ -239,7 +239,9 @@ class EuclideanSNMF(BaseSNMF):
         point = Point(activations, known / scale[:, None])
         rest = problem._replace(frozen=~np.any(missing, axis=1))
         point = euclidean.with_best_components(rest, point)
-        result = self._iterate(euclidean, problem, point, self.solver, self.max_iter, self.tol)
+        begin = [point].pop
+        del point
+        result = self._iterate(euclidean, problem, begin, self.solver, self.max_iter, self.tol)
         result = self._finish(problem, result)
         activations, components = result.state
         return result._replace(state=Point(activations / scale, components * scale[:, None]))
@@ -275,7 +277,9 @@ class EuclideanSNMF(BaseSNMF):
                 return result.ending_with(point, objective, rounding)
             if left < 1:
                 return result.ending_with(point, objective)._replace(reason="max_iter")
-            further = self._iterate(euclidean, problem, point, self.solver, left, self.tol)
+            begin = [point].pop
+            del point
+            further = self._iterate(euclidean, problem, begin, self.solver, left, self.tol)
             result = result.followed_by(further)
         return result
 

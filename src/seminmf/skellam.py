@@ -252,6 +252,22 @@ class SkellamSNMF(BatchSkellamSNMF):
         random: RandomState,
     ) -> loop.Result[em.State]:
         """One run from one start."""
+        if self.batch_size is not None:
+            first = self._start(problem, atoms, activations, random).atoms
+            return self._run_in_batches(problem, first, random)
+        name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
+        begin = partial(self._start, problem, atoms, activations, random)
+        result = self._iterate(algorithm, problem, begin, name, self.max_iter, self.tol)
+        return self._finish(problem, result) if result.converged else result
+
+    def _start(
+        self,
+        problem: Problem,
+        atoms: NDArray | None,
+        activations: NDArray | None,
+        random: RandomState,
+    ) -> em.State:
+        """Where a run starts: as `init` says, but for what was given."""
         state = start(problem, self.init, random)
         dtype = problem.source.dtype
         if atoms is not None:
@@ -261,12 +277,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         if activations is not None:
             given = (activations / self._unit).astype(dtype)
             state = state._replace(activations=problem.place.placed(given))
-        state = em.above_floor(problem, state)
-        if self.batch_size is not None:
-            return self._run_in_batches(problem, state.atoms, random)
-        name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
-        result = self._iterate(algorithm, problem, state, name, self.max_iter, self.tol)
-        return self._finish(problem, result) if result.converged else result
+        return em.above_floor(problem, state)
 
     def _run_in_batches(
         self, problem: Problem, atoms: NDArray, random: RandomState

@@ -34,7 +34,8 @@ def homes_of(X: Any) -> list[str | None]:
 def share_out(holders: Sequence[Collection[str]], threads: Mapping[str, int]) -> list[str]:
     """A worker for each chunk, as many chunks for each of their threads.
 
-    Workers that hold a chunk already keep it, unless they have too many.
+    Workers that hold a chunk already keep it, unless they have too many. The others are shared out
+    so that consecutive ones, whose sums are added up first, are together.
     """
     share = len(holders) / sum(threads.values())
     room = Counter({worker: math.ceil(share * n) for worker, n in threads.items()})
@@ -46,7 +47,9 @@ def share_out(holders: Sequence[Collection[str]], threads: Mapping[str, int]) ->
             found.append(worker)
         else:
             found.append(None)
-    return [worker or _emptiest(room, threads) for worker in found]
+    n_others = found.count(None)
+    others = iter(sorted(_emptiest(room, threads) for _ in range(n_others)))
+    return [worker or next(others) for worker in found]
 
 
 def _emptiest(room: Counter[str], threads: Mapping[str, int]) -> str:

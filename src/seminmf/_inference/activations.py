@@ -109,7 +109,8 @@ def refine(
         return solution.activations
     other = _solve_from(problem, kind, atoms, activations)
     better = other.values < solution.values - _BETTER * np.abs(solution.values)
-    return np.where(better[:, None], other.activations, solution.activations)
+    solution.activations[better] = other.activations[better]
+    return solution.activations
 
 
 def is_convex(problem: Problem) -> bool:

@@ -7,6 +7,7 @@ small gains looks like the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from .._progress import Progress
@@ -155,18 +156,20 @@ def has_converged(objectives: list[float], tol: float) -> bool:
 def run(
     algorithm: Algorithm,
     problem: Any,
-    point: P,
+    begin: Callable[[], P],
     *,
     max_iter: int,
     tol: float,
     progress: Progress,
     recorder: Recorder = UNRECORDED,
 ) -> Result[P]:
-    """Iterate an algorithm from `point` until it has converged, or `max_iter` times.
+    """Iterate an algorithm from the point that `begin` returns, until it has converged, or
+    `max_iter` times.
 
-    A run that `recorder` knows goes on from where it was.
+    A run that `recorder` knows goes on from where it was. Points may be large, so the first one
+    should not be kept by the caller.
     """
-    known = recorder.begin(algorithm.start(problem, point), point)
+    known = _begin(algorithm, problem, begin(), recorder)
     if known.reason is not None:
         return Result(known.state, known.objectives, known.reason)
     objectives = known.objectives
@@ -174,6 +177,7 @@ def run(
         progress.skip(len(objectives))
     # A state and the number of objectives before it change at once, whenever Ctrl-C comes.
     here = known.state, len(objectives)
+    del known
     try:
         while here[1] < max_iter:
             recorder.keep(Run(here[0], objectives))
@@ -195,3 +199,8 @@ def run(
     result = Result(algorithm.point(here[0]), objectives, reason)
     recorder.end(Run(*result))
     return result
+
+
+def _begin(algorithm: Algorithm, problem: Any, point: Any, recorder: Recorder) -> Run:
+    """How far a run from this point is."""
+    return recorder.begin(algorithm.start(problem, point), point)

@@ -343,11 +343,11 @@ def _look_samples(
 def prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
     """Σ_j β λ and Σ_j (α − 1) for each component, with the samples' weights."""
     shape, rate, _ = problem.prior
-    price = problem.component_sums(np.multiply(rate, activations, dtype=np.float64))
+    price = problem.component_sums(activations, rate)
     if np.all(shape == 1):
         return price, np.zeros(problem.n_components)
-    excess = np.broadcast_to((shape - 1) / problem.mass, activations.shape)
-    return price, problem.component_sums(excess)
+    excess = np.broadcast_to(shape - 1, activations.shape)
+    return price, problem.component_sums(excess) / problem.mass
 
 
 @per_sample(sums=2)

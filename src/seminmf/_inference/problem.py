@@ -116,10 +116,17 @@ class Problem(NamedTuple):
             sample_weight=self.sample_weight[rows],
         )
 
-    def component_sums(self, per_activation: NDArray) -> NDArray:
-        """Sums over the samples, with their weights, of something for each activation."""
+    def component_sums(self, per_activation: NDArray, times: NDArray | None = None) -> NDArray:
+        """Sums over the samples, with their weights, of something for each activation.
+
+        `times` is a factor, the same for all samples or for each activation.
+        """
         # Not BLAS, whose sums depend on its number of threads and on where arrays lie.
-        return np.einsum("j,jk->k", self.sample_weight, per_activation, dtype=np.float64)
+        if times is None or len(times) == 1:
+            sums = np.einsum("j,jk->k", self.sample_weight, per_activation, dtype=np.float64)
+            return sums if times is None else times[0] * sums
+        factors = self.sample_weight, np.broadcast_to(times, per_activation.shape), per_activation
+        return np.einsum("j,jk,jk->k", *factors, dtype=np.float64)
 
     def weighted_sum(self, per_activation: NDArray) -> float:
         """Sum of something with one value for each activation, with the samples' weights."""

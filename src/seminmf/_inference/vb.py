@@ -14,6 +14,9 @@ from . import em
 from .place import per_sample
 from .problem import Prior, Problem
 
+# Samples whose posteriors are computed at a time.
+_AT_ONCE = 1 << 16
+
 
 class State(NamedTuple):
     """Posterior shapes α̂ of the activations (J, K) and of the atoms (2, K, I).
@@ -75,8 +78,7 @@ def project(problem: Problem, point: State) -> State:
 
 @per_sample(rows=1)
 def _project_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
-    projected = np.maximum(shape, problem.prior.activation_shape)
-    return (projected.astype(shape.dtype, copy=False),), ()
+    return (np.maximum(shape, problem.prior.activation_shape.astype(shape.dtype)),), ()
 
 
 def prior_state(problem: Problem) -> State:
@@ -104,14 +106,19 @@ def state_from(problem: Problem, point: em.State) -> State:
 @per_sample(rows=1, sums=1)
 def _posterior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
     counts = problem.mass * activations.astype(np.float64)
-    shape = (problem.prior.activation_shape + counts).astype(problem.source.dtype)
-    return (shape,), (problem.component_sums(counts),)
+    sums = problem.component_sums(counts)
+    counts += problem.prior.activation_shape
+    return (counts.astype(problem.source.dtype),), (sums,)
 
 
 def shape_of(problem: Problem, activations: NDArray) -> NDArray:
-    """Posterior shapes α̂ whose geometric means are `activations`."""
-    rate = problem.mass * (1 + problem.prior.activation_rate)
-    return inverse_digamma(np.log(rate * activations))
+    """Posterior shapes α̂ whose geometric means are `activations`, which are overwritten."""
+    activations *= problem.mass * (1 + problem.prior.activation_rate)
+    np.log(activations, out=activations)
+    for start in range(0, len(activations), _AT_ONCE):
+        block = activations[start : start + _AT_ONCE]
+        block[:] = inverse_digamma(block)
+    return activations
 
 
 def evaluate(problem: Problem, state: State) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._likelihoods import cell, curvature, fixed_unit
 from .._numerics.compilation import by_precision
-from .._penalties import penalty
+from .._penalties import cancelled, penalty
 from .compiled import kernel, part, prefer_wide_vectors
 from .lane_atoms import gather, lane_atom, lane_rates, lane_slopes, load_cells, sample
 from .quadratic import add_squares, bounded_quadratic
@@ -370,16 +370,18 @@ def search(
     atoms need from the point, in its columns from `offset` on.
     """
     prefer_wide_vectors()
-    prior_slope, bend, step, decrease = room
+    prior_slope, bend, step, decrease, noise = room
     n_components, width = values.shape
     n_features, most = x.shape[0], chunk[1].shape[0]
     rounding = by_precision(step[0], _ROUNDING)
     for l in range(width):
         step[l] = 1
         decrease[l] = 0
+        noise[l] = rounding * abs(before[l])
     for k in range(n_components):
         for l in range(width):
             decrease[l] += slope[k, l] * move[k, l]
+            noise[l] += rounding * cancelled(kind, values[k, l], atom_totals[k])
     for halving in range(_MAX_HALVINGS):
         _try_step(values, move, step, trial)
         for i in range(n_features):
@@ -408,7 +410,7 @@ def search(
         )
         n_bad = 0
         for l in range(width):
-            slack = 1e-4 * step[l] * decrease[l] + rounding * abs(before[l])
+            slack = 1e-4 * step[l] * decrease[l] + noise[l]
             if step[l] > 0 and not level[l] <= before[l] + slack:
                 step[l] = step[l] / 2 if halving < _MAX_HALVINGS - 2 else 0
                 n_bad += 1

@@ -129,7 +129,7 @@ def _newton_rows(
     (all_x, chunk, designs, tall, hessian, descent, flat, double, all_tried, done) = lane_room
     values, trial, move, slope, lowest = tall[0], tall[1], tall[2], tall[3], tall[4]
     prior_slope, bend, shape, rate = tall[5], tall[6], tall[7], tall[8]
-    scale, weight, step, decrease = flat[0], flat[1], flat[2], flat[3]
+    scale, weight, step, decrease, noise = flat[0], flat[1], flat[2], flat[3], flat[4]
     unit, mass, before, level = double[0], double[1], double[2], double[3]
     block_values, block_weights, factors, u_block, s_block = block_room
     n_samples = weights.size
@@ -235,7 +235,7 @@ def _newton_rows(
                     slope,
                     before,
                     trial,
-                    (prior_slope, bend, step, decrease),
+                    (prior_slope, bend, step, decrease, noise),
                     level,
                     tried,
                     start - block_start,
@@ -447,7 +447,7 @@ def _lane_room(n_features: int, n_components: int, dtype: np.dtype) -> tuple:
         lines(9, n_components),
         lines(n_components, n_components),
         lines(3 * n_components + 3),
-        lines(4),
+        lines(5),
         np.empty((4, width)),
         np.empty(n_features),
         np.empty(width, dtype=bool),
