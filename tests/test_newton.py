@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from seminmf import SkellamSNMF
-from seminmf._inference import em, loop, newton
+from seminmf._inference import em, loop, newton, vb
+from seminmf._inference.activations import solve_posterior
 from seminmf._inference.problem import Prior, Problem
 from seminmf._inference.start import start
 from seminmf._inference.summary import summarise_rows
@@ -228,3 +229,18 @@ def test_newton_ends_no_worse_than_em(likelihood):
     ]
     assert fits[0].objective_ >= fits[1].objective_ - 1e-4 * abs(fits[1].objective_)
     assert fits[0].n_iter_ < fits[1].n_iter_
+
+
+def test_posteriors_are_solved_to_precision():
+    """The paper's fixed point, also where a sample's value is a small difference of large terms."""
+    problem = make_problem(n_samples=500, n_features=40, n_components=5)
+    rng = np.random.default_rng(1)
+    components = rng.normal(size=(5, 40))
+    X = rng.gamma(0.5, 2.0, (500, 5)) @ components + 0.1 * rng.normal(size=(500, 40))
+    problem = problem._replace(source=DenseSource(X), likelihood=Real(640.0))
+    parts = np.maximum([components, -components], 0) + 0.01
+    atom_shape = 1 + 1e5 * parts / parts.sum(axis=(0, 2), keepdims=True)
+    shape = solve_posterior(problem, atom_shape)
+    atoms, _ = vb.geometric_atoms(atom_shape, problem.prior.atom_shape)
+    (following,), _ = vb.step_samples(problem, shape.copy(), atoms)
+    assert_allclose(following, shape, rtol=1e-9)
