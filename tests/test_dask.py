@@ -335,7 +335,7 @@ def test_bad_values():
         model.set_params(likelihood="integer").fit(chunks(X))
     with pytest.raises(ValueError, match="at least one observed cell"):
         model.fit(chunks(np.full((6, 2), np.nan), 2))
-    with pytest.raises(TypeError, match="X must be here for EuclideanSNMF; found a Dask array"):
+    with pytest.raises(TypeError, match="X must be in memory for EuclideanSNMF; found a Dask"):
         EuclideanSNMF(2).fit(chunks(X))
 
 

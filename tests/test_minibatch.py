@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kinds import Sliced, chunked, stored
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, load
@@ -229,6 +230,18 @@ def test_partial_fit_after_a_fit(model):
     assert model._stream is None
 
 
+@pytest.mark.parametrize("name", ["newton", "bayesian"])
+def test_sparse_batches(name, monkeypatch):
+    """They are made dense for Newton's method, unless they are large."""
+    model, X = clone(MODELS[name]).set_params(max_iter=4), table(600)
+    rows, columns = np.nonzero(~np.isnan(X))
+    S = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    dense, few = clone(model).fit(X), clone(model).fit(S)
+    assert_allclose(few.atoms_, dense.atoms_, rtol=1e-6, atol=1e-9)
+    monkeypatch.setattr(minibatch, "_MOST_CELLS", 100)
+    assert value(clone(model).fit(S)) < value(few)
+
+
 # --- errors ---
 
 
@@ -240,10 +253,12 @@ def test_errors_leave_the_model_as_it_was(model):
         (X[:, :5], "5 features, but .* is expecting 12"),
         (np.where(X > 5, np.inf, X), "finite"),
         (np.full((3, 12), np.nan), "at least one observed cell"),
-        (chunked(X), "batch that is here for partial_fit; found a Dask array"),
+        (chunked(X), "batch in memory for partial_fit; found a Dask array"),
     ):
         with pytest.raises(ValueError, match=match):
             model.partial_fit(wrong)
+    with pytest.raises(ValueError, match=r"n_components must stay as it was .*, 3; found 4"):
+        model.set_params(n_components=4).partial_fit(X)
     assert_array_equal(model.atoms_, before)
     assert model._stream.n_steps == steps
     new = clone(model)

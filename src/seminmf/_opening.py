@@ -72,7 +72,7 @@ def sparse_source(X: Any, zeros: str) -> Source:
 
 def _open_chunked(estimator: Any, X: Any, *, fitted: bool) -> Source:
     """A Dask array, whose chunks must be samples that can be found."""
-    zeros = _zeros_of(estimator, "here", "a Dask array")
+    zeros = _zeros_of(estimator, "in memory", "a Dask array")
     if not hasattr(X, "to_delayed") or not hasattr(X, "chunks"):
         raise TypeError(
             f"X must be a Dask array; found {type(X).__name__}, of which "

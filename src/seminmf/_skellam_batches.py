@@ -72,10 +72,15 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
             `activations_` are those of the batch.
         """
         self._check_parameters()
+        if hasattr(self, "atoms_") and len(self.components_) != self.n_components:
+            raise ValueError(
+                f"n_components must stay as it was for partial_fit, {len(self.components_)}; "
+                f"found {self.n_components}."
+            )
         data = self._check_data(X, fitted=hasattr(self, "atoms_"))
         if data.chunks is not None:
             raise ValueError(
-                "X must be a batch that is here for partial_fit; found a Dask array, which `fit` "
+                "X must be a batch in memory for partial_fit; found a Dask array, which `fit` "
                 "takes."
             )
         n_samples, n_features = data.source.shape

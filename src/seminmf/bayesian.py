@@ -395,8 +395,7 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
     def _find_mode_in_batches(
         self, problem: Problem, point: em.State, random: RandomState
     ) -> tuple[em.State, bool]:
-        by_newton = minibatch.uses_newton(problem, "newton")
-        learn = partial(minibatch.learn_maximum, by_newton=by_newton)
+        learn = partial(minibatch.learn_maximum, solver="newton")
         stream, _, reason = self._run_batches(problem, learn, point.atoms, random)
         solved = solve_maximum(problem, stream.atoms).astype(point.activations.dtype)
         return em.State(solved, stream.atoms), reason == "interrupted"

@@ -303,8 +303,7 @@ class SkellamSNMF(BatchSkellamSNMF):
     def _learn(
         self, problem: Problem, stream: minibatch.Stream, total: float
     ) -> tuple[minibatch.Stream, minibatch.Told]:
-        by_newton = minibatch.uses_newton(problem, self.solver)
-        return minibatch.learn_maximum(problem, stream, total, by_newton)
+        return minibatch.learn_maximum(problem, stream, total, self.solver)
 
     def _publish_batch(self, problem: Problem, told: minibatch.Told, total: float) -> None:
         """Set the fitted attributes after a batch."""

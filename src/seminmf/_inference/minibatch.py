@@ -15,6 +15,7 @@ J. Mairal, "Stochastic majorization-minimization algorithms for large-scale opti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from .._passes.features import move_features
 from .._passes.newton import Effort
 from .._penalties import Maximum, Posterior
-from .._sources import DiskSource, Source
+from .._sources import DenseSource, DiskSource, Source, SparseSource
 from . import activations as rows
 from . import em, newton, vb
 from .problem import Problem
@@ -36,6 +37,8 @@ _DELAY, _FORGETTING = 1.0, 0.5
 _ROUGH = Effort(20, 20, 1e-2, 1e-3, False)
 # The first batches speak of counts: the quadratic model of random atoms leads to poor optima.
 _WARM_UP = 10
+# Cells of a sparse batch that is made dense.
+_MOST_CELLS = 1 << 22
 # Numbers in the quadratic models of all features.
 _MOST_NUMBERS = 1 << 24
 
@@ -123,7 +126,15 @@ def batches(source: Source, size: int, random: RandomState) -> Iterator[NDArray 
         yield np.sort(order[start : start + size])
 
 
-def uses_newton(problem: Problem, solver: str) -> bool:
+def _dense(problem: Problem) -> Problem:
+    """The problem of a small sparse batch, made dense, as Newton's method needs it."""
+    source = problem.source
+    if not isinstance(source, SparseSource) or math.prod(source.shape) > _MOST_CELLS:
+        return problem
+    return problem._replace(source=DenseSource(source.rows(0, source.shape[0])))
+
+
+def _uses_newton(problem: Problem, solver: str) -> bool:
     """Whether Newton's method is asked for, and can be used."""
     n_pairs = problem.n_components * (problem.n_components + 1) // 2
     few = 3 * n_pairs * problem.source.shape[1] <= _MOST_NUMBERS
@@ -131,12 +142,15 @@ def uses_newton(problem: Problem, solver: str) -> bool:
 
 
 def learn_maximum(
-    problem: Problem, stream: Stream, total: float, by_newton: bool
+    problem: Problem, stream: Stream, total: float, solver: str
 ) -> tuple[Stream, Told]:
     """One batch for the maximum a posteriori; `total` is how many samples there are in all."""
     atoms = stream.atoms
+    if solver == "newton":
+        problem = _dense(problem)
     # A stream that goes on after a fit has no model, and one batch would not do for it.
-    by_newton = by_newton and (stream.model is not None or stream.n_steps == _WARM_UP)
+    is_warm = stream.model is not None or stream.n_steps == _WARM_UP
+    by_newton = is_warm and _uses_newton(problem, solver)
     found = rows.solve(problem, Maximum(problem.mass), atoms, _ROUGH, collect=by_newton)
     activations = found.activations.astype(problem.source.dtype, copy=False)
     _, sums = em.step_samples(problem, activations, atoms)
