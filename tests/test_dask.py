@@ -3,17 +3,16 @@
 import math
 import multiprocessing
 import os
-import signal
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from itertools import groupby
-from pathlib import Path
+from itertools import groupby, pairwise
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+import workers
 from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +22,7 @@ from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, select_n_components
 from seminmf._dask import source as dask_source
-from seminmf._dask.homes import homes_of, share_out
+from seminmf._dask.homes import homes_of, share_out, together
 from seminmf._validation import ANY_NUMBERS
 
 distributed = pytest.importorskip("distributed")
@@ -153,12 +152,6 @@ def test_save_brings_the_activations_here(client, tmp_path):
     assert_allclose(loaded.transform(X), model.transform(chunks(X)).compute(), rtol=1e-9)
 
 
-def slow(block, seconds):
-    time.sleep(seconds)
-    return block
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXED)
 def test_a_killed_worker_costs_time_only(tmp_path, name):
     """A worker is killed in the middle of a fit, and its chunks are done again by others."""
@@ -172,10 +165,10 @@ def test_a_killed_worker_costs_time_only(tmp_path, name):
     ):
         pids = list(client.run(os.getpid).values())
         killer = multiprocessing.get_context("spawn").Process(
-            target=kill_soon, args=(pids[0], str(tmp_path / "killed"))
+            target=workers.kill_soon, args=(pids[0], str(tmp_path / "killed"))
         )
         killer.start()
-        data = chunks(X, 20).map_blocks(slow, 0.05, dtype=float)
+        data = chunks(X, 20).map_blocks(workers.slow, 0.05, dtype=float)
         model = clone(FIXED[name]).set_params(max_iter=40)
         start = time.monotonic()
         while not (tmp_path / "killed").exists():  # until the worker dies in the middle of one
@@ -183,12 +176,6 @@ def test_a_killed_worker_costs_time_only(tmp_path, name):
             model = clone(model).fit(data)
         killer.join()
     assert_allclose(model.atoms_, expected.atoms_, rtol=1e-9, atol=1e-15)
-
-
-def kill_soon(pid, note):
-    time.sleep(1.5)
-    os.kill(pid, signal.SIGKILL)
-    Path(note).touch()
 
 
 # --- on threads and in processes ---
@@ -269,7 +256,6 @@ def test_checkpoint(tmp_path, name):
     model = clone(FULL[name]).set_params(tol=0, max_iter=25)
     expected = clone(model).fit(X)
     path = tmp_path / "checkpoint"
-    clone(model).set_params(max_iter=10)
 
     class Stop(Exception):
         pass
@@ -382,13 +368,24 @@ def test_new_chunks_lie_together():
     assert sorted(length for _, length in runs) == [7, 8, 8]
 
 
+@given(homes=st.lists(st.sampled_from(["first", "second", None]), min_size=1, max_size=60))
+def test_sums_of_neighbours_go_together(homes):
+    """All chunks once and in order; in a group they are on one worker, and groups are no smaller
+    than they must be."""
+    groups = together(homes, 8)
+    assert [n for group in groups for n in group] == list(range(len(homes)))
+    assert all(len({homes[n] for n in group}) == 1 and len(group) <= 8 for group in groups)
+    for group, following in pairwise(groups):
+        assert len(group) == 8 or homes[group[0]] != homes[following[0]]
+
+
 def test_chunks_that_lie_badly_are_spread(client):
     """All chunks are on one worker at first; half of them are worked on by the other."""
     X = chunks(table(), 10)
-    workers = list(client.scheduler_info(n_workers=-1)["workers"])
-    X = client.persist(X, workers=workers[:1], allow_other_workers=False)
+    addresses = list(client.scheduler_info(n_workers=-1)["workers"])
+    X = client.persist(X, workers=addresses[:1], allow_other_workers=False)
     homes = homes_of(X)
-    assert {homes.count(worker) for worker in workers} == {len(homes) // 2, -(-len(homes) // 2)}
+    assert {homes.count(address) for address in addresses} == {len(homes) // 2, -(-len(homes) // 2)}
     opened = dask.persist(*dask_source.ChunkedSource(X, "missing").opened(ANY_NUMBERS))
     futures = distributed.futures_of(opened)
     distributed.wait(futures)

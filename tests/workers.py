@@ -1,7 +1,10 @@
 """Work that other processes do in tests: they must find it in a module, not in a test."""
 
+import os
+import signal
 import time
 from pathlib import Path
+from typing import Any
 
 
 def note(folder: str, name: str, fails: bool = False) -> dict:
@@ -17,3 +20,16 @@ def sleep(seconds: float) -> dict:
     """Take long."""
     time.sleep(seconds)
     return {}
+
+
+def slow(block: Any, seconds: float) -> Any:
+    """Hand on a block, late."""
+    time.sleep(seconds)
+    return block
+
+
+def kill_soon(pid: int, note: str) -> None:
+    """End a process at once, a little later, and leave a trace."""
+    time.sleep(1.5)
+    os.kill(pid, signal.SIGKILL)
+    Path(note).touch()

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
 from typing import Any
 
 from dask.base import annotate
@@ -57,6 +58,15 @@ def _emptiest(room: Counter[str], threads: Mapping[str, int]) -> str:
     worker = max(threads, key=lambda name: room[name] / threads[name])
     room[worker] -= 1
     return worker
+
+
+def together(homes: Sequence[str | None], most: int) -> list[list[int]]:
+    """Consecutive chunks on the same worker, at most so many in a group."""
+    groups: list[list[int]] = []
+    for _, numbers in groupby(range(len(homes)), key=homes.__getitem__):
+        run = list(numbers)
+        groups += [run[n : n + most] for n in range(0, len(run), most)]
+    return groups
 
 
 def at_home(worker: str | None) -> AbstractContextManager:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,8 +16,9 @@ from .._inference.loop import UNRECORDED
 from .._inference.place import HERE
 from .._inference.problem import Prior, Problem
 from .._passes.pool import Pool
+from .homes import together
 from .source import Chunk, ChunkedSource
-from .tree import branches, total
+from .tree import BRANCHES, branches, total
 
 # What a function returns for a chunk: arrays, and sums.
 Bundle = tuple[tuple, tuple]
@@ -89,6 +91,9 @@ class OnChunks:
     ) -> None:
         self._source, self._chunks = source, chunks
         self._own = _own_values(source, prior, weights)
+        self._groups = together(source.homes, BRANCHES)
+        self._on_workers = None not in source.homes
+        self._held: tuple = ()
 
     def run(self, problem: Problem, function: Any, rows: tuple, shared: tuple) -> tuple:
         """Call the function for each chunk; sums come here, arrays stay.
@@ -105,9 +110,14 @@ class OnChunks:
         ]
         sums: tuple = ()
         if function.n_sums:
-            # A sum is a task of its own: it travels, the chunk's arrays do not.
-            parts = [delayed(_sums_of, pure=False)(bundle) for bundle in bundles]
+            # A task of its own, where the bundles are: sums travel, the chunks' arrays do not.
+            add = delayed(_sums_of, pure=False)
+            parts = [add(*(bundles[n] for n in group)) for group in self._groups]
             computed = dask.persist(*bundles, *branches(parts, _add_sums))
+            if self._on_workers:
+                # Those of the call before are let go only now: a client sends a message every 10 ms
+                # at most, and word of that would have held up this one.
+                self._held = computed, rows
             bundles = list(computed[: len(bundles)])
             sums = total(computed[len(bundles) :], _add_sums)
         lengths = self._source.lengths
@@ -182,5 +192,5 @@ def _array_of(bundle: Bundle, number: int) -> NDArray:
     return bundle[0][number]
 
 
-def _sums_of(bundle: Bundle) -> tuple:
-    return bundle[1]
+def _sums_of(*bundles: Bundle) -> tuple:
+    return reduce(_add_sums, (sums for _, sums in bundles))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -59,14 +60,17 @@ class ChunkedSource:
         """All of them."""
         return self.shape[0] * self.shape[1]
 
+    @cached_property
+    def homes(self) -> list[str | None]:
+        """The worker that each chunk is kept on, if there are workers."""
+        return homes_of(self.X)
+
     def opened(self, accepted: Any) -> list[Any]:
         """Delayed chunks, whose values are checked when it is their turn."""
         (X,) = dask.optimize(self.X)
         task = delayed(_open_chunk, pure=False)
         chunks = []
-        for n, (block, home) in enumerate(
-            zip(X.to_delayed().ravel(), homes_of(self.X), strict=True)
-        ):
+        for n, (block, home) in enumerate(zip(X.to_delayed().ravel(), self.homes, strict=True)):
             with at_home(home):
                 chunks.append(task(block, self._zeros, accepted, int(self.starts[n])))
         return chunks

@@ -11,7 +11,7 @@ import dask.base as dask
 from dask.delayed import delayed
 
 # So many sums are added up in one task: they are small, and few tasks are waited for.
-_BRANCHES = 8
+BRANCHES = 8
 
 
 def branches(parts: Sequence[Any], add: Callable[[Any, Any], Any]) -> list[Any]:
@@ -20,8 +20,8 @@ def branches(parts: Sequence[Any], add: Callable[[Any, Any], Any]) -> list[Any]:
     Which values go together depends on their number alone.
     """
     task = delayed(_add_all, pure=False)
-    while len(parts) > _BRANCHES:
-        groups = (parts[n : n + _BRANCHES] for n in range(0, len(parts), _BRANCHES))
+    while len(parts) > BRANCHES:
+        groups = (parts[n : n + BRANCHES] for n in range(0, len(parts), BRANCHES))
         parts = [task(add, *group) for group in groups]
     return list(parts)
 
