@@ -1,15 +1,16 @@
 """What an iteration on a cluster costs: `python benchmarks/cost_model.py [--picture FILE]`.
 
-Seconds of an EM iteration = cells · c / threads + chunks · t + L: c, what a cell costs a thread,
-is measured in memory; t, what a chunk costs the scheduler, and L, what an iteration waits for
-messages, on chunks that have next to no cells. Bytes and memory follow from what is sent and kept.
-All three are then compared with other runs, by Linux's own counts; and predict what is out of
-reach here.
+Seconds of an EM iteration = cells · c / threads + chunks · t + L: c, what a cell costs a thread
+while the other cores rest or work too, is measured in memory; t, what a chunk costs the scheduler,
+and L, what an iteration waits for messages, on chunks that have next to no cells. Bytes and memory
+follow from what is sent and kept. All three are then compared with other runs, by Linux's own
+counts; and predict what is out of reach here.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,19 +21,21 @@ from cluster import ITERATIONS, N_COMPONENTS, N_FEATURES, Place, data, local_clu
 from distributed import Client, wait
 from tables import row, table_head
 
+from seminmf._dask.tree import BRANCHES
+
 FEWEST, MOST = 4, 128
 ROUNDS = 3
-# Sums that are added up in one task.
-BRANCHES = 8
 # Activations of a chunk that are kept at a time: those before, those after, and one array more.
 KEPT = 3
 MEGABYTE = 1e6
 
 
 class Costs(NamedTuple):
-    """Seconds: of a cell on a thread, of a chunk, of an iteration."""
+    """Seconds: of a cell on a thread that works alone, and beside others; of a chunk; of an
+    iteration."""
 
-    cell: float
+    alone: float
+    beside: float
     chunk: float
     latency: float
 
@@ -53,8 +56,9 @@ class Run(NamedTuple):
 
     def computing(self, costs: Costs) -> float:
         """Seconds in which cells are worked on; some threads have one chunk more than others."""
-        rounds = -(-self.n_chunks // (self.n_workers * self.n_threads))
-        return self.n_cells / self.n_chunks * rounds * costs.cell
+        n_threads = self.n_workers * self.n_threads
+        cell = costs.alone if n_threads == 1 else costs.beside
+        return self.n_cells / self.n_chunks * math.ceil(self.n_chunks / n_threads) * cell
 
     def seconds(self, costs: Costs) -> float:
         """Of an iteration."""
@@ -64,14 +68,16 @@ class Run(NamedTuple):
         """In an iteration, all over the network.
 
         Atoms go from the client to the scheduler, and from worker to worker. Sums of the same size
-        are added up by eights until eight or less are left; those that are not where they are added
-        up move there, and the last ones move by way of the scheduler. Chunks lie anywhere.
+        are added up by eights, first where they are, until eight or less are left; those that are
+        not where they are added up move there, and the last ones move by way of the scheduler.
         """
-        sums, moved = self.n_chunks, 0.0
+        n_holders = min(self.n_workers, self.n_chunks)
+        sums = n_holders * math.ceil(self.n_chunks / n_holders / BRANCHES)
+        moved = 0.0
         while sums > BRANCHES:
             moved += sums * (1 - 1 / self.n_workers)
-            sums = -(-sums // BRANCHES)
-        return 16.0 * N_COMPONENTS * self.n_features * (self.n_workers + 1 + moved + 2 * sums)
+            sums = math.ceil(sums / BRANCHES)
+        return 16.0 * N_COMPONENTS * self.n_features * (n_holders + 1 + moved + 2 * sums)
 
     def memory(self) -> float:
         """Bytes that a worker needs beside its share of X."""
@@ -146,14 +152,14 @@ def memory_of_process(name: str) -> int:
 
 
 def measure(client: Client) -> Costs:
-    """The three numbers; the client has two workers."""
+    """What all predictions come from; the client has two workers."""
     in_memory = data(2, 40_000).compute(scheduler="synchronous")
-    places = [Place("", in_memory, 1, None)]
+    places = [Place("", in_memory, n_threads, None) for n_threads in (1, 2)]
     places += [Place("", client.persist(data(n, 2)), 1, client) for n in (FEWEST, MOST)]
     take_turns(places, ROUNDS)
-    memory, few, many = (place.seconds for place in places)
+    one, two, few, many = (place.seconds for place in places)
     chunk = (many - few) / (MOST - FEWEST)
-    return Costs(memory / in_memory.size, chunk, few - FEWEST * chunk)
+    return Costs(one / in_memory.size, 2 * two / in_memory.size, chunk, few - FEWEST * chunk)
 
 
 def see() -> Iterator[Seen]:
@@ -244,8 +250,9 @@ def main() -> None:
     with local_cluster(2) as cluster, Client(cluster) as client:
         costs = measure(client)
     print(
-        f"A cell {1e9 * costs.cell:.2f} ns, a chunk {1e3 * costs.chunk:.2f} ms, an iteration "
-        f"{1e3 * costs.latency:.0f} ms; {ITERATIONS} iterations each.\n"
+        f"A cell {1e9 * costs.alone:.2f} ns on one core, {1e9 * costs.beside:.2f} ns on each of "
+        f"two; a chunk {1e3 * costs.chunk:.2f} ms, an iteration {1e3 * costs.latency:.0f} ms; "
+        f"{ITERATIONS} iterations each.\n"
     )
     seen = list(see())
     compare(costs, seen)
