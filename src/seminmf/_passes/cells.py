@@ -24,7 +24,7 @@ from .vectors import aligned, lanes, load, multiply_add, splat, store, total
 # Cells whose rates are computed at a time.
 _BATCH = 256
 # Numbers in the rows of a square's samples, for either factor.
-_SQUARE = 1 << 15
+_SQUARE = 1 << 16
 # Sums over the cells of a task are as large as the atoms. So there are few tasks, each with so many
 # cells for a feature, where there are enough.
 _CELLS_FOR_A_FEATURE = 64
@@ -90,10 +90,13 @@ def estep_of_cells(
     padded = _padded(activations, width)
     by_feature = _padded(atoms.transpose(2, 0, 1), width)
     u_activations = np.zeros_like(padded)
+    # Sums of one task after the other are added up in the same room: new memory is slow at first.
+    rooms: list[NDArray] = []
 
     def task(stripes: tuple[int, int]) -> tuple[NDArray, float]:
         part = slice(*cells.starts[list(stripes)])
-        u_atoms = np.zeros_like(by_feature)
+        u_atoms = rooms.pop() if rooms else np.empty_like(by_feature)
+        u_atoms.fill(0)
         data_term = _estep_cells(
             likelihood,
             1 / likelihood.unit,
@@ -111,12 +114,13 @@ def estep_of_cells(
     for partial_atoms, partial_term in pool.map(task, _stripe_ranges(cells.starts, n_features)):
         u_atoms += partial_atoms
         data_term += partial_term
+        rooms.append(partial_atoms)
     u_activations = u_activations[:, :n_components] + atoms.sum(axis=(0, 2), dtype=np.float64)
     # Not BLAS, whose sums depend on its number of threads.
     u_atoms += np.einsum("j,jk->k", sample_weight, padded)
     # Where all of a sum cancels, rounding may leave less than nothing.
     return Expectations(
-        np.maximum(u_activations, 0).astype(activations.dtype, copy=False),
+        np.maximum(u_activations, 0, out=u_activations).astype(activations.dtype, copy=False),
         np.maximum(u_atoms[:, :, :n_components].transpose(1, 2, 0), 0),
         data_term,
     )
