@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, select_n_components
 from seminmf._opening import open_source
+from seminmf._passes import cells as cell_pass
 from seminmf._passes.cells import _stripe_ranges
 from seminmf._sources import DiskSource, SparseSource, disk, row_ranges
 
@@ -378,3 +379,16 @@ def test_memory_of_a_fit(model, tmp_path):
     tracemalloc.stop()
     factors = model.activations_.nbytes + model.atoms_.nbytes
     assert peak < 6 * factors + 2**23
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_sparse_samples_in_many_tasks(monkeypatch, n_jobs):
+    """Tasks that follow each other in the same room do not see each other's sums."""
+    monkeypatch.setattr(cell_pass, "_SQUARE", 1)  # 16 samples, the fewest, in a square
+    rng = np.random.default_rng(0)
+    X = rng.normal(0.0, 5.0, (400, 12))
+    X[rng.random(X.shape) < 0.6] = np.nan
+    model = clone(ESTIMATORS["map"]).set_params(max_iter=3, n_jobs=n_jobs)
+    dense, few = (clone(model).fit(data) for data in (X, stored(X)))
+    assert_allclose(few.atoms_, dense.atoms_, rtol=1e-9)
+    assert_allclose(few.activations_, dense.activations_, rtol=1e-9)
