@@ -19,8 +19,8 @@ from scipy.special import polygamma
 from tables import row, table_head
 
 from seminmf import PriorLearner
-from seminmf._inference.prior_statistics import Expectations, Maps, Statistics, update_prior
-from seminmf._inference.problem import Prior
+from seminmf._algorithms.problem import Prior
+from seminmf._prior_learning.prior_statistics import Expectations, Maps, Statistics, update_prior
 from seminmf.experiments._scenarios import N_FEATURES
 from seminmf.experiments.online import N_COMPONENTS, STREAM, neutral
 

@@ -21,7 +21,7 @@ from cluster import ITERATIONS, N_COMPONENTS, N_FEATURES, Place, data, local_clu
 from distributed import Client, wait
 from tables import row, table_head
 
-from seminmf._dask.tree import BRANCHES
+from seminmf._data.chunked.reduction import BRANCHES
 
 FEWEST, MOST = 4, 128
 ROUNDS = 3

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from wonterfact_peer import Peer
 
-from seminmf._inference import em, loop
-from seminmf._inference.problem import Problem
-from seminmf._likelihoods import Real
+from seminmf._algorithms import em, loop
+from seminmf._algorithms.problem import Problem
+from seminmf._model.likelihoods import Real
 
 # A peer's objective is looked at about this often, and never later than a twentieth of its time.
 CHUNK_SECONDS = 0.05

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from problems import problem_of
 
 from seminmf import SkellamSNMF
-from seminmf._inference import em, newton
-from seminmf._inference.acceleration import accelerate
-from seminmf._inference.start import start
-from seminmf._inference.summary import power_of_two
-from seminmf._likelihoods import Real
-from seminmf._passes.estep import evaluate_cells
+from seminmf._algorithms import em, newton
+from seminmf._algorithms.acceleration import accelerate
+from seminmf._algorithms.start import start
+from seminmf._data.summary import power_of_two
+from seminmf._kernels.em.estep import evaluate_cells
+from seminmf._model.likelihoods import Real
 
 # J, I, K: one of them grows at a time, and the largest of all.
 ITERATION_SIZES = (

@@ -17,9 +17,9 @@ import wonterfact_peer
 from problems import problem_of
 from threadpoolctl import threadpool_limits
 
-from seminmf._inference import em, vb
-from seminmf._inference.problem import Problem
-from seminmf._likelihoods import Integer, Real
+from seminmf._algorithms import em, vb
+from seminmf._algorithms.problem import Problem
+from seminmf._model.likelihoods import Integer, Real
 
 REPEATS = 15
 NANOSECONDS_PER_CELL = 1.5  # that the aim grants to the loop over cells

@@ -20,10 +20,12 @@ from problems import problem_of
 from tables import row, table_head
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF
-from seminmf._inference import em
-from seminmf._inference.start import start
-from seminmf._likelihoods import Real
-from seminmf._sources import DenseSource, DiskSource, Source
+from seminmf._algorithms import em
+from seminmf._algorithms.start import start
+from seminmf._data.dense import DenseSource
+from seminmf._data.disk import DiskSource
+from seminmf._data.source import Source
+from seminmf._model.likelihoods import Real
 
 N_FEATURES, N_COMPONENTS = 1000, 20
 IN_MEMORY = 200_000

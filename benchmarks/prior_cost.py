@@ -15,8 +15,8 @@ import numpy as np
 from tables import row, table_head
 
 from seminmf import PriorLearner
-from seminmf._learned import learn_from
-from seminmf._posteriors import correlated, variational
+from seminmf._prior_learning.learned import learn_from
+from seminmf._prior_learning.posteriors import correlated, variational
 from seminmf.experiments.online import STREAM, counts, neutral
 
 N_SAMPLES, N_BEFORE, REPEATS = 5000, 12, 7

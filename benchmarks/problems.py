@@ -12,13 +12,14 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale as standardise
 
 from seminmf import sample_skellam_snmf
-from seminmf._inference import vb
-from seminmf._inference.problem import Prior, Problem
-from seminmf._inference.summary import power_of_two
-from seminmf._likelihoods import Integer, Real
-from seminmf._passes.pool import pool
-from seminmf._sources import DenseSource, Source
-from seminmf._validation import ANY_NUMBERS, summarise
+from seminmf._algorithms import vb
+from seminmf._algorithms.problem import Prior, Problem
+from seminmf._data.dense import DenseSource
+from seminmf._data.source import Source
+from seminmf._data.summary import power_of_two
+from seminmf._data.threads import pool
+from seminmf._estimators.validation import ANY_NUMBERS, summarise
+from seminmf._model.likelihoods import Integer, Real
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 
 SEED = 0

@@ -24,9 +24,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from tables import row, table_head
 
-from seminmf import BayesianSkellamSNMF, PriorLearner, _stream
-from seminmf._inference import laplace
-from seminmf._inference.atom_history import AtomHistory
+from seminmf import BayesianSkellamSNMF, PriorLearner
+from seminmf._prior_learning import laplace
+from seminmf._prior_learning import stream as _stream
+from seminmf._prior_learning.atom_history import AtomHistory
 from seminmf.experiments._scenarios import Truth
 from seminmf.experiments.online import (
     REFERENCE,

@@ -28,9 +28,9 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from seminmf import BayesianSkellamSNMF
-from seminmf._inference import em, newton, vb
-from seminmf._inference.acceleration import accelerate
-from seminmf._inference.start import start
+from seminmf._algorithms import em, newton, vb
+from seminmf._algorithms.acceleration import accelerate
+from seminmf._algorithms.start import start
 
 T = TypeVar("T")
 

@@ -16,10 +16,12 @@ from problems import problem_of
 from scipy import sparse
 from tables import row, table_head
 
-from seminmf._inference import em
-from seminmf._inference.start import start
-from seminmf._likelihoods import Real
-from seminmf._sources import DenseSource, Source, SparseSource
+from seminmf._algorithms import em
+from seminmf._algorithms.start import start
+from seminmf._data.dense import DenseSource
+from seminmf._data.source import Source
+from seminmf._data.sparse import SparseSource
+from seminmf._model.likelihoods import Real
 
 N_SAMPLES, N_FEATURES, N_STORED, N_COMPONENTS = 100_000, 20_000, 10_000_000, 20
 DENSE = (20_000, 200)

@@ -11,13 +11,13 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from seminmf import SkellamSNMF, demo
-from seminmf._base import Data
-from seminmf._inference import em, loop, newton
-from seminmf._inference.acceleration import accelerate
-from seminmf._inference.problem import Prior
-from seminmf._inference.start import start
-from seminmf._inference.summary import summarise_rows
-from seminmf._pictures import png
+from seminmf._algorithms import em, loop, newton
+from seminmf._algorithms.acceleration import accelerate
+from seminmf._algorithms.problem import Prior
+from seminmf._algorithms.start import start
+from seminmf._data.summary import summarise_rows
+from seminmf._estimators.base import Data
+from seminmf._views.pictures import png
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seminmf import BayesianSkellamSNMF, plot, sample_skellam_snmf, select_n_components
-from seminmf._pictures import png
+from seminmf._views.pictures import png
 from seminmf.datasets import load_ionosphere, load_segment
 
 if TYPE_CHECKING:

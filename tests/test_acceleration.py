@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from seminmf._inference import acceleration, loop
-from seminmf._inference.acceleration import Parabola, State, accelerate
-from seminmf._progress import Progress
+from seminmf._algorithms import acceleration, loop
+from seminmf._algorithms.acceleration import Parabola, State, accelerate
+from seminmf._estimators.progress import Progress
 
 METHODS = [method for method in acceleration.METHODS if method is not None]
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import digamma, gammaln
 
-from seminmf._inference.atom_history import AtomHistory, AtomRecord
-from seminmf._passes.log_means import log_mass_beyond_normal
+from seminmf._kernels.evidence.log_means import log_mass_beyond_normal
+from seminmf._prior_learning.atom_history import AtomHistory, AtomRecord
 
 
 def moments(shape, best_for, information):
@@ -90,7 +90,7 @@ def test_histories_add_up_and_forget():
 
 
 def test_a_long_history_settles_its_oldest(monkeypatch):
-    from seminmf._inference import atom_history
+    from seminmf._prior_learning import atom_history
 
     monkeypatch.setattr(atom_history, "_MOST_RECORDS", 2)
     shape = np.full((2, 2, 3), 2.0)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from test_reference import ONE_FEATURE_DATA, ONE_FEATURE_PRIORS, evidence_rate, log_evidence
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, sample_skellam_snmf
-from seminmf._inference import em, vb
+from seminmf._algorithms import em, vb
 
 LIKELIHOODS = ["real", "integer"]
 K = 3

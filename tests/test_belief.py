@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seminmf._inference.belief import Belief
+from seminmf._prior_learning.gaussian_potential import Belief
 
 
 def draw_belief(seed, size=3):

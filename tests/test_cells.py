@@ -6,7 +6,7 @@ from numba import njit
 from numpy.testing import assert_allclose
 
 from seminmf import skellam_divergence
-from seminmf._likelihoods import Integer, Real, cell, curvature
+from seminmf._model.likelihoods import Integer, Real, cell, curvature
 from seminmf.stats import skellam
 
 LIKELIHOODS = {"real": Real(1.0), "integer": Integer()}

@@ -15,8 +15,8 @@ from safetensors import safe_open
 from safetensors.numpy import save as serialise
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, sample_skellam_snmf
-from seminmf import _checkpoint as checkpoint
-from seminmf import _container as container
+from seminmf._estimators import checkpoint as checkpoint
+from seminmf._estimators import container as container
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -100,7 +100,7 @@ def test_a_finished_fit_is_done_again_in_no_time(name, tmp_path, monkeypatch):
         def keep(self, run):
             steps.append(run)
 
-    monkeypatch.setattr("seminmf._base.Journal", Steps)
+    monkeypatch.setattr("seminmf._estimators.base.Journal", Steps)
     again = type(model)(**model.get_params()).fit(X, checkpoint=path)
     assert_same(model, again)
     assert not steps
@@ -275,7 +275,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, sample_skellam_snmf
-from seminmf._checkpoint import Journal
+from seminmf._estimators.checkpoint import Journal
 
 kind, path, out = sys.argv[1:]
 X, _, _ = sample_skellam_snmf(400, 12, 4, missing=0.2, random_state=0)

@@ -22,7 +22,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from seminmf import BayesianSkellamSNMF, PriorLearner, SkellamSNMF, cli, load, sample_skellam_snmf
-from seminmf import _checkpoint as checkpoint
+from seminmf._estimators import checkpoint as checkpoint
 
 CODE = "from seminmf.cli import app; app(prog_name='seminmf')"
 FORMATS = ("csv", "tsv", "parquet", "npy", "npz")
@@ -445,7 +445,7 @@ def test_ctrl_c_without_a_checkpoint_keeps_what_there_is(folder, tmp_path, monke
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr("seminmf._inference.loop.has_converged", interrupted)
+    monkeypatch.setattr("seminmf._algorithms.loop.has_converged", interrupted)
     out = tmp_path / "m"
     arguments = ["fit", str(folder / "table.npy"), "-k", "2", "-o", str(out)]
     result = CliRunner().invoke(cli.app, arguments)

@@ -17,8 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF
-from seminmf._inference import em
-from seminmf._sources import disk
+from seminmf._algorithms import em
+from seminmf._data import disk
 
 J, I, K = 11, 6, 3
 

@@ -21,9 +21,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, select_n_components
-from seminmf._dask import source as dask_source
-from seminmf._dask.homes import homes_of, share_out, together
-from seminmf._validation import ANY_NUMBERS
+from seminmf._data.chunked import source as dask_source
+from seminmf._data.chunked.workers import homes_of, share_out, together
+from seminmf._estimators.validation import ANY_NUMBERS
 
 distributed = pytest.importorskip("distributed")
 
@@ -260,7 +260,7 @@ def test_checkpoint(tmp_path, name):
     class Stop(Exception):
         pass
 
-    from seminmf import _checkpoint
+    from seminmf._estimators import checkpoint as _checkpoint
 
     keep, calls = _checkpoint.Journal.keep, []
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from seminmf import skellam_divergence
-from seminmf._likelihoods import real_cell
+from seminmf._model.likelihoods import real_cell
 
 # The first call compiles, which takes longer than hypothesis allows.
 reproducible = settings(deadline=None, derandomize=True)

@@ -540,6 +540,6 @@ def test_refusal_comes_before_any_work(estimator, parameters, arguments, monkeyp
     def work(*arguments, **options):
         raise AssertionError("a pass was started")
 
-    monkeypatch.setattr("seminmf._inference.problem.estep", work)
+    monkeypatch.setattr("seminmf._algorithms.problem.estep", work)
     with pytest.raises(ValueError):
         estimator(**parameters).fit(**arguments)

@@ -9,7 +9,8 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from seminmf import EuclideanSNMF, load
-from seminmf._sources import DenseSource, row_ranges
+from seminmf._data.dense import DenseSource
+from seminmf._data.source import row_ranges
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle
 
 SOLVERS = ["hals", "multiplicative"]

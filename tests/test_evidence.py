@@ -6,19 +6,20 @@ import reference
 from scipy.special import digamma, gammaln
 
 from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
-from seminmf._inference import em, evidence
-from seminmf._inference.activation_prior import ActivationPrior
-from seminmf._inference.belief import Belief
-from seminmf._inference.evidence import Stage, maximise
-from seminmf._inference.marginal import Task, derivatives, evaluate, prior_constants
-from seminmf._inference.nodes import standard_nodes
-from seminmf._inference.prior_statistics import Maps
-from seminmf._inference.problem import Prior, Problem
-from seminmf._inference.summary import summarise_rows
-from seminmf._likelihoods import Integer
-from seminmf._passes.pool import Pool
-from seminmf._passes.quadrature import integrate
-from seminmf._sources import DenseSource
+from seminmf._algorithms import em
+from seminmf._algorithms.problem import Prior, Problem
+from seminmf._data.dense import DenseSource
+from seminmf._data.summary import summarise_rows
+from seminmf._data.threads import Pool
+from seminmf._kernels.evidence.quadrature import integrate
+from seminmf._model.likelihoods import Integer
+from seminmf._prior_learning import evidence
+from seminmf._prior_learning.activation_prior import ActivationPrior
+from seminmf._prior_learning.evidence import Stage, maximise
+from seminmf._prior_learning.gaussian_potential import Belief
+from seminmf._prior_learning.marginal import Task, derivatives, evaluate, prior_constants
+from seminmf._prior_learning.nodes import standard_nodes
+from seminmf._prior_learning.prior_statistics import Maps
 
 BY_COMPONENT = Maps(np.arange(2)[None], np.arange(2)[None], None)
 FIXED = Maps(None, None, None)

@@ -9,7 +9,7 @@ import pytest
 from sklearn import config_context
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, sample_skellam_snmf
-from seminmf._notebook import fitted_summary
+from seminmf._estimators.notebook import fitted_summary
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

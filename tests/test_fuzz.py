@@ -26,9 +26,9 @@ from seminmf import (
     load,
     sample_skellam_snmf,
 )
-from seminmf import _container as container
 from seminmf import io as model_io
 from seminmf._commands import formats
+from seminmf._estimators import container as container
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from seminmf import _sharing, sample_skellam_snmf
+from seminmf import sample_skellam_snmf
+from seminmf._prior_learning import sharing as _sharing
 
 # Draws are seeded, so that a failure is a fact; five standard errors is where one would be news.
 SIGMAS = 5.0

@@ -8,8 +8,9 @@ import reference
 from scipy.optimize import minimize
 from scipy.special import digamma
 
-from seminmf import _sharing
-from seminmf._inference.hyperparameters import (
+from seminmf._algorithms.problem import Prior
+from seminmf._prior_learning import sharing as _sharing
+from seminmf._prior_learning.hyperparameters import (
     DIRICHLET,
     SHAPE_BOUNDS,
     Objective,
@@ -17,7 +18,7 @@ from seminmf._inference.hyperparameters import (
     incidence,
     maximise,
 )
-from seminmf._inference.prior_statistics import (
+from seminmf._prior_learning.prior_statistics import (
     Expectations,
     Maps,
     Statistics,
@@ -25,7 +26,6 @@ from seminmf._inference.prior_statistics import (
     bounds_met,
     update_prior,
 )
-from seminmf._inference.problem import Prior
 
 J, K, I = 7, 3, 4
 SHARINGS = ("all", "component", "entry", "labels", None)

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, load, sample_skellam_snmf
-from seminmf import _container as container
+from seminmf._estimators import container as container
 
 # A few iterations make a model.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

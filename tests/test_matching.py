@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from seminmf._matching import match
+from seminmf._views.matching import match
 
 
 @pytest.mark.parametrize("seed", range(10))

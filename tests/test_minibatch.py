@@ -10,10 +10,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, load
-from seminmf._inference import em, minibatch
-from seminmf._passes.newton import NO_STEP, PRECISE, sweep
-from seminmf._penalties import Maximum
-from seminmf._sources import DenseSource, DiskSource
+from seminmf._algorithms import em, minibatch
+from seminmf._data.dense import DenseSource
+from seminmf._data.disk import DiskSource
+from seminmf._kernels.newton.sweep import NO_STEP, PRECISE, sweep
+from seminmf._model.penalties import Maximum
 
 MODELS = {
     "newton": SkellamSNMF(3, batch_size=50, random_state=0, n_jobs=1),

@@ -5,17 +5,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from seminmf import SkellamSNMF
-from seminmf._inference import em, loop, newton, vb
-from seminmf._inference.activations import solve_posterior
-from seminmf._inference.problem import Prior, Problem
-from seminmf._inference.start import start
-from seminmf._inference.summary import summarise_rows
-from seminmf._likelihoods import Integer, Real
-from seminmf._passes.features import move_features
-from seminmf._passes.newton import NO_STEP, ONE_STEP, PRECISE, sweep
-from seminmf._passes.pool import Pool
-from seminmf._penalties import Maximum
-from seminmf._sources import DenseSource
+from seminmf._algorithms import em, loop, newton, vb
+from seminmf._algorithms.activations import solve_posterior
+from seminmf._algorithms.problem import Prior, Problem
+from seminmf._algorithms.start import start
+from seminmf._data.dense import DenseSource
+from seminmf._data.summary import summarise_rows
+from seminmf._data.threads import Pool
+from seminmf._kernels.newton.features import move_features
+from seminmf._kernels.newton.sweep import NO_STEP, ONE_STEP, PRECISE, sweep
+from seminmf._model.likelihoods import Integer, Real
+from seminmf._model.penalties import Maximum
 
 LIKELIHOODS = {"real": Real(1.0), "integer": Integer()}
 

@@ -10,7 +10,7 @@ from exact import log_bessel, log_bessel_by_expansion
 from mpmath import mpf
 from numba import njit
 
-from seminmf._likelihoods import integer_cell, real_cell
+from seminmf._model.likelihoods import integer_cell, real_cell
 from seminmf._numerics import bessel, elementary, gamma
 
 EPSILON = {np.float64: 2.0**-52, np.float32: 2.0**-23}

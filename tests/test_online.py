@@ -68,8 +68,10 @@ def test_a_collection_tells_its_prior():
 
 def test_a_wrong_optimum_is_doubted():
     """A start with components exchanged contradicts what is believed, and is corrected."""
-    from seminmf._inference import em, evidence, surprise
-    from seminmf._posteriors import as_parameters
+    from seminmf._algorithms import em
+    from seminmf._prior_learning import conflict as surprise
+    from seminmf._prior_learning import evidence
+    from seminmf._prior_learning.posteriors import as_parameters
 
     truth = STREAM.draw(1)
     learner = PriorLearner(counts(**truth.parameters(), max_iter=20, tol=1e-3))

@@ -23,8 +23,8 @@ from seminmf import (
     sample_skellam_snmf,
     select_n_components,
 )
-from seminmf._pictures import BLUE, GREY, ORANGE
-from seminmf._shares import shares
+from seminmf._views.pictures import BLUE, GREY, ORANGE
+from seminmf._views.shares import shares
 from seminmf.plot._frame import round_below
 from seminmf.plot._names import tidy
 

@@ -9,7 +9,7 @@ from scipy.special import digamma, logsumexp
 from scipy.stats import gamma, norm, skellam
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, select_n_components
-from seminmf._inference.hyperparameters import gamma_shape
+from seminmf._prior_learning.hyperparameters import gamma_shape
 from seminmf._selection import density, evidence, fitting, heldout, importance, problem, relevance
 from seminmf._selection.problem import Problem
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from seminmf import SkellamSNMF
-from seminmf._inference import em
+from seminmf._algorithms import em
 from seminmf.stats import skellam
 
 LIKELIHOODS = ["real", "integer"]

@@ -12,10 +12,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, select_n_components
-from seminmf._opening import open_source
-from seminmf._passes import cells as cell_pass
-from seminmf._passes.cells import _stripe_ranges
-from seminmf._sources import DiskSource, SparseSource, disk, row_ranges
+from seminmf._data import disk
+from seminmf._data.disk import DiskSource
+from seminmf._data.opening import open_source
+from seminmf._data.source import row_ranges
+from seminmf._data.sparse import SparseSource
+from seminmf._kernels.em import sparse_estep as cell_pass
+from seminmf._kernels.em.sparse_estep import _stripe_ranges
 
 ESTIMATORS = {
     "map": SkellamSNMF(3, solver="em", acceleration=None, max_iter=30, random_state=0),
@@ -262,7 +265,7 @@ def test_memory_map(monkeypatch, tmp_path, estimator):
     np.save(path, X)
     expected = estimator.fit(X).atoms_
     for least in (0, 1 << 30):
-        monkeypatch.setattr("seminmf._opening._LARGE", least)
+        monkeypatch.setattr("seminmf._data.opening._LARGE", least)
         assert_allclose(estimator.fit(np.load(path, mmap_mode="r")).atoms_, expected, rtol=1e-9)
 
 

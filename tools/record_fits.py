@@ -242,10 +242,8 @@ def record_all() -> Record:
     found: Record = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        n_fits = 0
-        for fit in all_fits():
+        for n_fits, fit in enumerate(all_fits(), 1):
             found |= record_fit(*fit)
-            n_fits += 1
             print(f"\r{n_fits} fits", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
         found |= record_streams()

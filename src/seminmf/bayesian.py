@@ -12,19 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import gamma
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from . import _validation as check
-from ._base import Data, like
-from ._inference import em, loop, minibatch, vb
-from ._inference.acceleration import accelerate
-from ._inference.activations import refine_posterior, solve_maximum, solve_posterior
-from ._inference.choice import choose_algorithm
-from ._inference.place import per_sample
-from ._inference.problem import Prior, Problem
-from ._inference.start import METHODS as STARTS
-from ._inference.start import start
-from ._random import draw_dirichlet
-from ._skellam_base import count_observed, dispersion
-from ._skellam_batches import BatchSkellamSNMF
+from ._algorithms import em, loop, minibatch, vb
+from ._algorithms.acceleration import accelerate
+from ._algorithms.activations import refine_posterior, solve_maximum, solve_posterior
+from ._algorithms.choice import choose_algorithm
+from ._algorithms.problem import Prior, Problem
+from ._algorithms.start import METHODS as STARTS
+from ._algorithms.start import start
+from ._data.executor import per_sample
+from ._estimators import validation as check
+from ._estimators.base import Data, like
+from ._estimators.batches import BatchSkellamSNMF
+from ._estimators.skellam import count_observed, dispersion
+from ._numerics.random import draw_dirichlet
 from .special import exp_digamma
 
 # How far the point is fitted that the posterior starts from, with init="map".
@@ -548,7 +548,7 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
             The group `posterior` has `activations`, `atoms` and `components`, with the dimensions
             sample, component, sign and feature. The draws are independent, in one chain.
         """
-        from ._arviz import to_arviz
+        from ._estimators.arviz import to_arviz
 
         check_is_fitted(self)
         check.check_count("n_draws", n_draws)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from ._container import written_whole
-from ._pictures import BLUE, GREY, ORANGE, png
-from ._shares import shares
+from ._estimators.container import written_whole
+from ._views.pictures import BLUE, GREY, ORANGE, png
+from ._views.shares import shares
 from .bayesian import BayesianSkellamSNMF
 from .datasets import load_ionosphere
 

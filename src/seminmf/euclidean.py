@@ -12,17 +12,17 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validation as check
-from ._base import BaseSNMF, Data
-from ._inference import euclidean, loop
-from ._inference.euclidean import Point, Problem
-from ._inference.start import Filled, from_kmeans, from_svd
-from ._inference.summary import Summary, power_of_two, powers_of_two
-from ._opening import open_source
-from ._passes.compiled import announced
-from ._passes.nnls import solve_rows
-from ._passes.pool import pool
-from ._sources import row_ranges
+from ._algorithms import euclidean, loop
+from ._algorithms.euclidean import Point, Problem
+from ._algorithms.start import Filled, from_kmeans, from_svd
+from ._data.opening import open_source
+from ._data.source import row_ranges
+from ._data.summary import Summary, power_of_two, powers_of_two
+from ._data.threads import pool
+from ._estimators import validation as check
+from ._estimators.base import BaseSNMF, Data
+from ._kernels.compiled import announced
+from ._kernels.euclidean.nnls import solve_rows
 
 # A random start's activations, and what K-means' indicators get on top: no rule leaves a 0 that it
 # multiplies.

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from . import _container as container
-from ._container import Content
-from ._inference.atom_history import AtomHistory
-from ._inference.belief import Belief
-from ._inference.loop import REASONS
-from ._inference.minibatch import Model, Stream
-from ._inference.prior_statistics import Statistics
-from ._inference.problem import Prior
+from ._algorithms.loop import REASONS
+from ._algorithms.minibatch import Model, Stream
+from ._algorithms.problem import Prior
+from ._estimators import container as container
+from ._estimators.container import Content
+from ._prior_learning.atom_history import AtomHistory
+from ._prior_learning.gaussian_potential import Belief
+from ._prior_learning.prior_statistics import Statistics
 
 FORMAT = "seminmf"
 FORMAT_VERSION = 1

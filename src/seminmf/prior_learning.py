@@ -12,16 +12,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from . import _collection, _sharing
-from . import _validation as check
-from ._collection import Collection
-from ._inference.prior_statistics import Maps, bounds_met
-from ._inference.problem import Prior
-from ._learned import Learned, Plan
-from ._posteriors import as_parameters
-from ._progress import Progress
-from ._sharing import Sharing
-from ._stream import next_matrix
+from ._algorithms.problem import Prior
+from ._estimators import validation as check
+from ._estimators.progress import Progress
+from ._prior_learning import collection as _collection
+from ._prior_learning import sharing as _sharing
+from ._prior_learning.collection import Collection
+from ._prior_learning.learned import Learned, Plan
+from ._prior_learning.posteriors import as_parameters
+from ._prior_learning.prior_statistics import Maps, bounds_met
+from ._prior_learning.sharing import Sharing
+from ._prior_learning.stream import next_matrix
 from .bayesian import BayesianSkellamSNMF
 
 # Both (J, K) and (2, K, I) count the components on this axis.

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_random_state
 
-from . import _validation as check
+from ._data.dense import DenseSource
+from ._data.source import Source
+from ._estimators import validation as check
 from ._selection import evidence, heldout, relevance
 from ._selection.problem import Problem
 from ._selection.tasks import run_tasks
 from ._selection.verdict import Verdict
-from ._sources import DenseSource, Source
 from .bayesian import BayesianSkellamSNMF
 
 CRITERIA = ("elbo", "heldout", "relevance")

@@ -11,16 +11,16 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_random_state
 
-from . import _validation as check
-from ._base import Data
-from ._inference import em, loop, minibatch
-from ._inference.activations import refine_maximum, solve_maximum
-from ._inference.choice import choose_algorithm
-from ._inference.place import per_sample
-from ._inference.problem import Prior, Problem
-from ._inference.start import start
-from ._skellam_base import dispersion
-from ._skellam_batches import BatchSkellamSNMF
+from ._algorithms import em, loop, minibatch
+from ._algorithms.activations import refine_maximum, solve_maximum
+from ._algorithms.choice import choose_algorithm
+from ._algorithms.problem import Prior, Problem
+from ._algorithms.start import start
+from ._data.executor import per_sample
+from ._estimators import validation as check
+from ._estimators.base import Data
+from ._estimators.batches import BatchSkellamSNMF
+from ._estimators.skellam import dispersion
 
 SOLVERS = ("newton", "em")
 

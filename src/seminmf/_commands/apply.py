@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._matching import match
+from .._views.matching import match
 from . import formats
 from .models import component_names, load_model, read_for, scaled, unscaled
 from .options import TableOptions

@@ -24,8 +24,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._container import written_whole
-from .._memory import available_memory
+from .._data.memory import available_memory
+from .._estimators.container import written_whole
 from .options import Format
 
 if TYPE_CHECKING:

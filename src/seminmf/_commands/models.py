@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._misfit import root_mean_square
-from .._shares import shares
+from .._views.misfit import root_mean_square
+from .._views.shares import shares
 from ..io import LEARNER, load
 from .tables import Table, read_table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._pictures import png
+from .._views.pictures import png
 from ..bayesian import BayesianSkellamSNMF
 from ..selection import select_n_components
 from . import formats

@@ -9,7 +9,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from .._inference.vb import geometric_atoms
+from .._algorithms.vb import geometric_atoms
 from ..bayesian import BayesianSkellamSNMF
 from .density import sensitivity
 from .fitting import fit

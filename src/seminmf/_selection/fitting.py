@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._inference.prior_statistics import Expectations, Maps, Statistics, update_prior
-from .._inference.problem import Prior
+from .._algorithms.problem import Prior
+from .._prior_learning.prior_statistics import Expectations, Maps, Statistics, update_prior
 from ..bayesian import BayesianSkellamSNMF
 from .problem import Problem
 

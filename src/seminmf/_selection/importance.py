@@ -1,8 +1,8 @@
 """The evidence of samples with their activations integrated out, by importance sampling.
 
-`_passes.quadrature` integrates the same with fewer nodes, for many more samples. Draws are better
-for the small shapes that are learned where components are too many, and can be weighed anew for
-another prior.
+`_kernels.evidence.quadrature` integrates the same with fewer nodes, for many more samples. Draws
+are better for the small shapes that are learned where components are too many, and can be weighed
+anew for another prior.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
-from .._inference.hyperparameters import gamma_shape
+from .._prior_learning.hyperparameters import gamma_shape
 from ..bayesian import BayesianSkellamSNMF
 from .density import log_density
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .. import _validation as check
+from .._estimators import validation as check
 from ..bayesian import BayesianSkellamSNMF
 from ..skellam import SkellamSNMF
 

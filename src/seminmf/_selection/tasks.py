@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from .._parallel import run_all
+from .._estimators.parallel import run_all
 
 
 def run_tasks(function: Callable, tasks: Sequence[tuple], n_jobs: int | None, verbose: int) -> list:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import BayesianSkellamSNMF, SkellamSNMF
-from .._pictures import BLUE, ORANGE
+from .._views.pictures import BLUE, ORANGE
 from ..datasets import load_bundesliga
 from ._frame import Settings
 from ._runs import Run, fingerprint

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from .._container import written_whole
-from .._pictures import png
+from .._estimators.container import written_whole
+from .._views.pictures import png
 from ._runs import Run, run_all
 from ._tables import Table, as_csv, as_markdown, show
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .._pictures import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY
 from .._selection.heldout import hide
+from .._views.pictures import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY
 from ..datasets import load_jester
 from ._frame import Findings, Settings
 from ._imputers import LEVEL, Fill, Method, methods, root_mean_square

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF
-from .._matching import match
-from .._pictures import BLUE, ORANGE
+from .._views.matching import match
+from .._views.pictures import BLUE, ORANGE
 from ..datasets import fetch_waveform, load_ionosphere, load_segment, load_shuttle, make_waveform
 from ._frame import Findings, Settings
 from ._runs import Run, fingerprint

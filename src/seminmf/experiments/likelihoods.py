@@ -18,7 +18,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from .._pictures import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, SKY
+from .._views.pictures import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, SKY
 from ..divergence import skellam_divergence
 from ..skellam import SkellamSNMF
 from ..stats import skellam

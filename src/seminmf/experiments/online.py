@@ -19,7 +19,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .. import BayesianSkellamSNMF, PriorLearner, load
-from .._pictures import BLUE, ORANGE
+from .._views.pictures import BLUE, ORANGE
 from ._frame import Findings, Settings
 from ._runs import Run, fingerprint
 from ._scenarios import (

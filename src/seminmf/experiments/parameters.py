@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from .._pictures import BLUE, GREY, ORANGE
+from .._views.pictures import BLUE, GREY, ORANGE
 from ..bayesian import BayesianSkellamSNMF
 from ..skellam import SkellamSNMF
 from ._frame import Findings, Settings

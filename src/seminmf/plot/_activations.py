@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._pictures import BLACK
+from .._views.pictures import BLACK
 from ._frame import (
     AMOUNTS,
     axes_for,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validation as check
-from .._matching import Matching, is_known, match
-from .._pictures import BLUE, GREY, SKY
+from .._estimators import validation as check
+from .._views.matching import Matching, is_known, match
+from .._views.pictures import BLUE, GREY, SKY
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, heat_map, inches
 from ._model import check_model, membership_of
 from ._names import CHARACTER, LINE, name_columns, name_rows, tidy

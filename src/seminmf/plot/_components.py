@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validation as check
-from .._pictures import BLACK, BLUE, GREY, ORANGE
+from .._estimators import validation as check
+from .._views.pictures import BLACK, BLUE, GREY, ORANGE
 from ._frame import (
     SIGNED,
     axes_for,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._pictures import BLUE, GREY
+from .._views.pictures import BLUE, GREY
 from ._frame import axes_for, check_axes
 from ._model import check_model
 

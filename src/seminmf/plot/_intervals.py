@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validation as check
-from .._pictures import BLACK, BLUE, GREY, ORANGE
+from .._estimators import validation as check
+from .._views.pictures import BLACK, BLUE, GREY, ORANGE
 from ..bayesian import BayesianSkellamSNMF
 from ._frame import axes_for, check_axes
 from ._model import check_flag, check_index, check_model, largest_features

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _validation as check
-from .._base import BaseSNMF
-from .._shares import shares
+from .._estimators import validation as check
+from .._estimators.base import BaseSNMF
+from .._views.shares import shares
 from ._frame import limit_of
 
 

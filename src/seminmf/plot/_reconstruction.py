@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validation as check
-from .._misfit import deviations_from_means, explained, root_mean_square
-from .._pictures import BLACK, BLUE
+from .._estimators import validation as check
+from .._views.misfit import deviations_from_means, explained, root_mean_square
+from .._views.pictures import BLACK, BLUE
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, limit_of
 from ._model import check_model
 

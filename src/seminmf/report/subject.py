@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _validation as check
-from .._base import like
+from .._estimators import validation as check
+from .._estimators.base import like
 from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from ..._matching import is_known, match
+from ..._views.matching import is_known, match
 from ..subject import Subject, tidy
 
 _MOST_LABELS = 40

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._shares import shares
+from ..._views.shares import shares
 from ..subject import Subject
 
 LEVEL = 0.9

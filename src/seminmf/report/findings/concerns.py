@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._misfit import root_mean_square
-from ..._shares import shares
+from ..._views.misfit import root_mean_square
+from ..._views.shares import shares
 from ..subject import Subject
 
 UNUSED = 0.01

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._inference.loop import WINDOW
+from ..._algorithms.loop import WINDOW
 from ..subject import Subject
 
 # A line of more points looks no different.

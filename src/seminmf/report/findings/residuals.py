@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._misfit import deviations_from_means, explained, root_mean_square
+from ..._views.misfit import deviations_from_means, explained, root_mean_square
 from ..subject import Subject
 
 _MOST_ROWS = 10

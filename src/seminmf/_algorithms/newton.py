@@ -1,0 +1,444 @@
+"""Alternating Newton steps on activations and atoms, with extrapolation and safeguards.
+
+An iteration is one sweep over the data. At the point proposed it takes a Newton step on the
+activations of every sample, with a line search, and collects gradient and Hessian of the atoms.
+The Newton step on the atoms that follows is not searched: it is judged by the next sweep, as is the
+extrapolation beyond it. A proposal that does not raise the objective is dropped, for a more careful
+one: without extrapolation, then with shorter steps on the features that were to blame, in the end
+EM's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from .._data.executor import per_sample
+from .._data.sparse import SparseSource
+from .._kernels.newton.features import move_features
+from .._kernels.newton.lanes import TOWARDS_BARRIER
+from .._kernels.newton.sweep import NO_STEP, ONE_STEP, Effort, Sweep, sweep
+from .._model.factors import NOTHING
+from .._model.penalties import Maximum
+from . import em
+from .problem import Problem
+
+# The first iterations are EM's, several of them in the place of one, at about the same cost: from a
+# random start Newton's method runs into poor optima.
+_WARM_UP, _AT_ONCE = 10, 5
+# Momentum of the extrapolation: at first and at the most, and what a success and a failure make
+# of it.
+_FIRST_MOMENTUM, _MOST_MOMENTUM, _GROWTH, _SHRINKAGE = 0.5, 1.0, 1.1, 0.5
+# What a failure makes of the step of a feature that was to blame.
+_DAMPING = 0.25
+# After so many failures in a row, an EM step.
+_MOST_FAILURES = 5
+# Samples whose last step gained less than this share of the mean are not moved for some sweeps.
+_NEGLIGIBLE = 1e-2
+# Numbers in the Hessians of the features that are collected in one sweep, and least features.
+_HESSIANS = 1 << 18
+_LEAST_FEATURES = 16
+# An atom below this is 0: it would only get smaller, until the processor has no fast way for it.
+_NO_ATOM = 1e-30
+
+
+class State(NamedTuple):
+    """Where the iterations are, and what the next proposal is made of.
+
+    Attributes
+    ----------
+    activations, atoms : arrays of shape (J, K) and (2, K, I)
+        The best point so far.
+    objective : float
+        At that point.
+    moves : (2, K, I) array, float64
+        Newton step on the atoms at that point; they are then not normalised.
+    features : (I,) array
+        What each feature contributes to minus the objective there.
+    trust : (I,) array
+        Share of its step that a feature takes.
+    previous : em.State
+        Where the last Newton step led, without extrapolation.
+    momentum : float
+        The next extrapolation continues from there by this share of the way made.
+    failures : int
+        Proposals that were dropped since the last success.
+    gains : (J,) array
+        By how much each sample's last step improved its value.
+    gain : float
+        By how much the last success did, all in all.
+    age : int
+        Iterations so far.
+    """
+
+    activations: NDArray
+    atoms: NDArray
+    objective: float
+    moves: NDArray
+    features: NDArray
+    trust: NDArray
+    previous: em.State
+    momentum: float
+    failures: int
+    gains: NDArray
+    gain: float
+    age: int
+
+
+class Info(NamedTuple):
+    """Objective at the state that the step started from."""
+
+    objective: float
+
+
+class Terms(NamedTuple):
+    """Objective of the unnormalised atoms θ beside the likelihood: price θ − excess ln θ.
+
+    With S = Σ_si θ moved into the activations, the priors' part of minus the objective is
+
+        Σ_j β λ S − Σ_si (α_atom − 1) ln θ + c ln S,    c = Σ_si (α_atom − 1) − Σ_j (α_act − 1).
+
+    ln S couples the features. Where c > 0 it is concave and below its tangent, where c < 0 it is
+    below Σ_si c θ' ln(θ / θ'), which is the M-step's argument: both are equal at S = 1.
+    """
+
+    price: NDArray
+    excess: NDArray
+
+    def by_feature(self, atoms: NDArray) -> NDArray:
+        """Its sum over signs and components."""
+        values = self.price[:, None] * atoms
+        if np.any(self.excess):
+            values -= xlogy(self.excess, atoms)
+        return values.sum(axis=(0, 1))
+
+
+def suits(problem: Problem) -> bool:
+    """Whether Newton's method can be used: shapes below 1 have no convex penalty.
+
+    Nor is it for stored cells alone, whose features have too many Hessians for so few cells.
+    """
+    if isinstance(problem.source, SparseSource):
+        return False
+    shape, _, atom_shape = problem.prior
+    return bool(np.all(shape >= 1) and np.all(atom_shape >= 1))
+
+
+def start(problem: Problem, point: em.State) -> State:
+    """State to start from."""
+    n_features = problem.source.shape[1]
+    (gains,), _ = problem.over_samples(_unknown_gains, (point.activations,))
+    return State(
+        point.activations,
+        point.atoms,
+        -np.inf,
+        np.zeros(point.atoms.shape),
+        np.full(n_features, np.inf),
+        np.ones(n_features),
+        point,
+        _FIRST_MOMENTUM,
+        0,
+        gains,
+        0.0,
+        0,
+    )
+
+
+@per_sample(rows=1)
+def _unknown_gains(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    return (np.full(len(activations), np.inf),), ()
+
+
+def after_warm_up(problem: Problem, point: em.State) -> State:
+    """State that starts with Newton steps at once; from there on a state knows its objective."""
+    objective = em.evaluate(problem, point)
+    return start(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
+
+
+def point(state: State) -> em.State:
+    """Activations and atoms of a state."""
+    return em.State(state.activations, state.atoms)
+
+
+def evaluate(problem: Problem, state: State) -> float:
+    """Objective at a state; after the warm-up it is known."""
+    return state.objective if state.age > _WARM_UP else em.evaluate(problem, point(state))
+
+
+def step(problem: Problem, state: State) -> tuple[State, Info]:
+    """One iteration: a sweep at the point that the state proposes."""
+    if state.age < _WARM_UP:
+        return _warm_up(problem, state)
+    if state.age == _WARM_UP:
+        state = after_warm_up(problem, point(state))
+    info = Info(state.objective)
+    proposal = _propose(problem, state)
+    (activations, gains, target), found = _sweep(problem, proposal, state)
+    objective = em.objective(problem, proposal.atoms, 0.0, -problem.mass * found.value)
+    if not objective >= state.objective:
+        return _failed(problem, state, found), info
+    momentum = state.momentum
+    if state.failures == 0:
+        momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
+    atoms = proposal.atoms.astype(np.float64)
+    terms = prior_terms(problem, found.price, found.excess, atoms)
+    following = State(
+        activations,
+        proposal.atoms,
+        objective,
+        _moves(problem, activations, found, terms, atoms),
+        found.features + terms.by_feature(atoms),
+        np.minimum(2 * state.trust, 1),
+        em.State(target, proposal.target),
+        momentum,
+        0,
+        gains,
+        (objective - state.objective) / problem.mass,
+        state.age + 1,
+    )
+    return following, info
+
+
+def _warm_up(problem: Problem, state: State) -> tuple[State, Info]:
+    """A few EM iterations."""
+    following, info = em.step(problem, point(state))
+    for _ in range(_AT_ONCE - 1):
+        following, _ = em.step(problem, following)
+    return start(problem, following)._replace(age=state.age + 1), Info(info.objective)
+
+
+class _Proposal(NamedTuple):
+    """Where to go: atoms, and how to get the activations there.
+
+    Attributes
+    ----------
+    activations : (J, K) array
+        Those to start from; times `totals`, they are the target.
+    totals : (K,) array
+    momentum : float
+        Share of the way from the previous target by which the activations go beyond.
+    target, atoms : (2, K, I) arrays
+        Atoms of the target, and those beyond it.
+    """
+
+    activations: NDArray
+    totals: NDArray
+    momentum: float
+    target: NDArray
+    atoms: NDArray
+
+
+def _propose(problem: Problem, state: State) -> _Proposal:
+    """The boldest proposal that has not failed yet."""
+    if state.failures >= _MOST_FAILURES:
+        activations, atoms = em.step(problem, point(state))[0]
+        return _Proposal(activations, np.ones(len(problem.frozen)), 0.0, atoms, atoms)
+    totals, target = _target(problem, state)
+    if state.failures > 0 or state.momentum == 0:
+        return _Proposal(state.activations, totals, 0.0, target, target)
+    atoms = _beyond(target, state.previous.atoms, state.momentum)
+    sums = atoms.sum(axis=(0, 2))
+    usable = ~problem.frozen & (sums > 0)
+    atoms = np.where(usable[:, None], atoms / np.where(usable, sums, 1)[:, None], target)
+    atoms = atoms.astype(target.dtype, copy=False)
+    return _Proposal(state.activations, totals, state.momentum, target, atoms)
+
+
+def _target(problem: Problem, state: State) -> tuple[NDArray, NDArray]:
+    """Where the Newton step on the atoms leads: sums, for the activations; and atoms."""
+    totals, atoms = normalised(problem, state.atoms, _unnormalised(state))
+    return totals, atoms.astype(state.atoms.dtype)
+
+
+def normalised(problem: Problem, before: NDArray, atoms: NDArray) -> tuple[NDArray, NDArray]:
+    """Sums of the atoms after a step, and the atoms over them; what cannot move is as before."""
+    totals = atoms.sum(axis=(0, 2))
+    changed = ~problem.frozen & (totals > NOTHING) & (totals < np.inf)
+    totals = np.where(changed, totals, 1)
+    return totals, np.where(changed[:, None], atoms / totals[:, None], before)
+
+
+def _beyond(target: NDArray, previous: NDArray, momentum: float) -> NDArray:
+    """Beyond the target, by a share of the way from the previous one."""
+    beyond = target - previous
+    beyond *= target.dtype.type(momentum)
+    beyond += target
+    # Not to 0, from where there is hardly a way back.
+    return np.maximum(beyond, target.dtype.type(TOWARDS_BARRIER) * target, out=beyond)
+
+
+class _Sums(NamedTuple):
+    """What a sweep sums up over the samples.
+
+    Attributes
+    ----------
+    value : float
+        Value of all samples' problems: minus the objective but for the atoms' prior, over the mass.
+    features_before, features, slopes, grams
+        As `newton.Sweep` has them.
+    price, excess : (K,) arrays
+        Σ_j β λ and Σ_j (α − 1), the latter in the unit of λ.
+    """
+
+    value: float
+    features_before: NDArray
+    features: NDArray
+    slopes: NDArray
+    grams: NDArray
+    price: NDArray
+    excess: NDArray
+
+
+def _sweep(problem: Problem, proposal: _Proposal, state: State) -> tuple[tuple, _Sums]:
+    """Newton steps on all activations but those that had next to nothing to gain."""
+    n_samples, n_features = problem.source.shape
+    rows, sums = problem.over_samples(
+        _sweep_samples,
+        (proposal.activations, state.previous.activations, state.gains),
+        proposal.totals,
+        proposal.momentum,
+        proposal.atoms,
+        _NEGLIGIBLE * state.gain / n_samples,
+        _features_at_once(problem) == n_features,
+    )
+    return rows, _Sums(*sums)
+
+
+@per_sample(rows=3, sums=7)
+def _sweep_samples(
+    problem: Problem,
+    activations: NDArray,
+    previous: NDArray,
+    gains: NDArray,
+    totals: NDArray,
+    momentum: float,
+    atoms: NDArray,
+    threshold: float,
+    collect: bool,
+) -> tuple[tuple, tuple]:
+    """New activations, their gains, and the target; and what `_Sums` has."""
+    target = activations * totals.astype(activations.dtype)
+    proposed = _beyond(target, previous, momentum) if momentum else target.copy()
+    found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, collect)
+    value = float(found.values @ problem.sample_weight) - em.unit_term(problem) / problem.mass
+    sums = (value, *found[-4:], *prior_sums(problem, found.activations))
+    return (found.activations, found.gains, target), sums
+
+
+@per_sample(sums=2)
+def _look_samples(
+    problem: Problem, activations: NDArray, atoms: NDArray, first: int, last: int
+) -> tuple[tuple, tuple]:
+    """What the atoms of some features need at a point, without a step on the activations."""
+    part = problem._replace(source=problem.source.columns(first, last))
+    group = np.ascontiguousarray(atoms[:, :, first:last], dtype=activations.dtype)
+    still = np.zeros(len(activations))
+    found = _run_sweep(part, activations.copy(), group, NO_STEP, still, 0.0, True)
+    return (), (found.slopes, found.grams)
+
+
+def prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
+    """Σ_j β λ and Σ_j (α − 1) for each component, with the samples' weights."""
+    shape, rate, _ = problem.prior
+    price = problem.component_sums(activations, rate)
+    if np.all(shape == 1):
+        return price, np.zeros(problem.n_components)
+    excess = np.broadcast_to(shape - 1, activations.shape)
+    return price, problem.component_sums(excess) / problem.mass
+
+
+@per_sample(sums=2)
+def _prior_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    return (), prior_sums(problem, activations)
+
+
+def _run_sweep(
+    problem: Problem,
+    activations: NDArray,
+    atoms: NDArray,
+    effort: Effort,
+    gains: NDArray,
+    threshold: float,
+    collect: bool,
+) -> Sweep:
+    """A sweep over the samples, whose activations are overwritten."""
+    shape, rate, _ = problem.prior
+    return sweep(
+        problem.source,
+        problem.likelihood,
+        Maximum(problem.mass),
+        effort,
+        np.ascontiguousarray(activations),
+        atoms,
+        shape,
+        rate,
+        problem.sample_weight,
+        gains=gains,
+        threshold=threshold,
+        pool=problem.pool,
+        collect=collect,
+    )
+
+
+def _features_at_once(problem: Problem) -> int:
+    """Number of features whose Hessians, of K (K + 1) · 3 / 2 numbers, are in memory at a time."""
+    n_components, n_features = problem.n_components, problem.source.shape[1]
+    n_pairs = n_components * (n_components + 1) // 2
+    return min(n_features, max(_LEAST_FEATURES, _HESSIANS // (3 * n_pairs)))
+
+
+def _moves(
+    problem: Problem, activations: NDArray, found: _Sums, terms: Terms, atoms: NDArray
+) -> NDArray:
+    """Newton step on the atoms (2, K, I), by groups of features if all at once are too many."""
+    n_features, at_once = atoms.shape[2], _features_at_once(problem)
+    moves = np.empty(atoms.shape)
+    for first in range(0, n_features, at_once):
+        part = slice(first, min(first + at_once, n_features))
+        slopes, grams = found.slopes, found.grams
+        if at_once < n_features:
+            group = (atoms, part.start, part.stop)
+            _, (slopes, grams) = problem.over_samples(_look_samples, (activations,), *group)
+        slopes = slopes + terms.price[:, None]
+        excess = np.broadcast_to(terms.excess, atoms.shape)[:, :, part]
+        moves[:, :, part] = move_features(slopes, grams, atoms[:, :, part], excess, problem.frozen)
+    return moves
+
+
+def prior_terms(problem: Problem, price: NDArray, excess: NDArray, atoms: NDArray) -> Terms:
+    """What the priors add to each feature's problem."""
+    shape, _, atom_shape = problem.prior
+    if np.all(shape == 1) and np.all(atom_shape == 1):
+        return Terms(price, np.zeros((1, 1, 1)))
+    atom_excess = np.broadcast_to((atom_shape - 1) / problem.mass, atoms.shape)
+    balance = atom_excess.sum(axis=(0, 2)) - excess
+    return Terms(
+        price + np.maximum(balance, 0), atom_excess + np.maximum(-balance, 0)[:, None] * atoms
+    )
+
+
+def _failed(problem: Problem, state: State, found: _Sums) -> State:
+    """The state after its proposal was dropped: the next will be more careful."""
+    state = state._replace(failures=state.failures + 1, age=state.age + 1)
+    if state.failures == 1:
+        return state._replace(momentum=_SHRINKAGE * state.momentum)
+    _, (price, excess) = problem.over_samples(_prior_samples, (state.activations,))
+    terms = prior_terms(problem, price, excess, state.atoms)
+    tried = found.features_before + terms.by_feature(_unnormalised(state))
+    risen = ~(tried <= state.features)
+    to_blame = risen if risen.any() else ~risen
+    return state._replace(trust=np.where(to_blame, _DAMPING * state.trust, state.trust))
+
+
+def _unnormalised(state: State) -> NDArray:
+    """Atoms after their Newton step, before their sums go into the activations."""
+    return moved(state.atoms, state.trust * state.moves)
+
+
+def moved(atoms: NDArray, moves: NDArray) -> NDArray:
+    """Atoms after a step, not below 0."""
+    atoms = np.maximum(atoms + moves, 0)
+    return np.where(atoms < _NO_ATOM, 0, atoms)

@@ -1,0 +1,1 @@
+"""Data: sources that yield blocks of samples, what they sum up to, and where work is done."""

@@ -1,0 +1,370 @@
+"""What all estimators share: the frame of a fit, and what comes after it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from .._algorithms.loop import UNRECORDED, WINDOW, Algorithm, Result, Unrecorded, run
+from .._data.opening import open_source
+from .._data.source import Elsewhere, Source, row_ranges
+from .._data.summary import NOTHING_KNOWN, Summary
+from . import validation as check
+from .checkpoint import Journal, describe
+from .progress import Progress
+
+S = TypeVar("S")
+
+
+class Data(NamedTuple):
+    """X after the checks.
+
+    Attributes
+    ----------
+    source : Source
+    summary : Summary
+        Its sums.
+    chunks : list or None
+        Where the samples are if not here (`_dask.source.Chunk`, delayed).
+    """
+
+    source: Source
+    summary: Summary
+    chunks: list[Any] | None = None
+
+
+class Best(NamedTuple, Generic[S]):
+    """The best of several runs, and how alike the others' components are to its own."""
+
+    result: Result[S]
+    stability: float
+
+
+class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the estimators; not for direct use.
+
+    An estimator has `components_`, `activations_` and `converged_`, `_solve` for the activations of
+    other samples, and `_membership` and `_training_membership` for what decides a cluster.
+    """
+
+    _starts: tuple[str, ...]
+    # What samples and features get that have no observed cell.
+    _default_for_unobserved: str
+
+    # --- the frame of a fit -----------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check.check_count("n_components", self.n_components)
+        check.check_choice("init", self.init, self._starts)
+        check.check_count("n_init", self.n_init)
+        check.check_count("max_iter", self.max_iter, least=0)
+        check.check_tolerance(self.tol)
+        check.check_jobs(self.n_jobs)
+        check_random_state(self.random_state)
+
+    def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
+        source = open_source(self, X, fitted=fitted)
+        accepted = self._accepted_values()
+        if not isinstance(source, Elsewhere):
+            return Data(source, check.check_values(source, accepted))
+        if fitted:  # each chunk is checked when it is its turn
+            return Data(source, NOTHING_KNOWN, source.opened(accepted))
+        chunks, summary = source.summarised(accepted)
+        check.check_observed(summary)
+        return Data(source, summary, chunks)
+
+    def _accepted_values(self) -> check.Accepted:
+        """Which numbers X may have."""
+        return check.ANY_NUMBERS
+
+    def _journal(
+        self, path: Any, every: Any, source: Source, **given: NDArray | None
+    ) -> tuple[Journal | Unrecorded, RandomState]:
+        """Who is told of the iterations, and the source of random numbers that goes with it."""
+        random = check_random_state(self.random_state)
+        every = check.check_seconds("checkpoint_every", every)
+        if path is None:
+            return UNRECORDED, random
+        journal = Journal(path, every, describe(self, source, given), random)
+        return journal, journal.random
+
+    def _iterate(
+        self,
+        algorithm: Algorithm,
+        problem: Any,
+        begin: Callable[[], S],
+        description: str,
+        max_iter: int,
+        tol: float,
+    ) -> Result[S]:
+        """Run an algorithm from what `begin` returns, with a progress bar if one was asked for."""
+        with Progress(max_iter, description, bool(self.verbose)) as progress:
+            return run(
+                algorithm,
+                problem,
+                begin,
+                max_iter=max_iter,
+                tol=tol,
+                progress=progress,
+                recorder=problem.recorder,
+            )
+
+    def _best_run(
+        self,
+        run_once: Callable[[RandomState], Result[S]],
+        components: Callable[[S], NDArray],
+        random: RandomState,
+    ) -> Best[S]:
+        """Run from `n_init` starts, keep the best, and compare the components of all."""
+        results: list[Result[S]] = []
+        for _ in range(self.n_init):
+            results.append(run_once(random))
+            if results[-1].interrupted:
+                break
+        self._interrupted = results[-1].interrupted
+        best = max(results, key=lambda result: result.objectives[-1])
+        own = components(best.state)
+        others = [components(result.state) for result in results if result is not best]
+        similarities = [matched_similarity(own, other) for other in others]
+        self._warn(best, last=results[-1])
+        return Best(best, float(np.mean(similarities)) if similarities else float("nan"))
+
+    def _warn(self, best: Result, last: Result) -> None:
+        if last.interrupted:
+            warnings.warn(
+                f"Interrupted after {last.n_iter} iterations; the best state so far is kept.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif not best.converged:
+            warnings.warn(
+                f"No convergence after max_iter={self.max_iter} iterations: the objective still "
+                f"gained more than tol={self.tol} of its size over {WINDOW} of them. "
+                "Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _warn_unobserved(self, summary: Summary) -> None:
+        n_features = int(np.sum(summary.column_count == 0))
+        if summary.n_empty or n_features:
+            warnings.warn(
+                f"{summary.n_empty} samples and {n_features} features have no observed cell; "
+                f"they get {self._default_for_unobserved}.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    # --- after the fit ----------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
+        """Fit to X and return the activations that belong to the fitted atoms.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+        **fit_parameters
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            What `transform(X)` returns.
+        """
+        self.fit(X, y, **fit_parameters)
+        if self._is_solved():
+            return self.activations_
+        return self._solve(self._check_data(X))
+
+    def transform(self, X: Any) -> NDArray:
+        """Activations of samples, given the fitted atoms. Each sample is treated alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        self._check_transformable()
+        return self._solve(self._check_data(X))
+
+    def _is_solved(self) -> bool:
+        """Whether `activations_` are what `transform` would return for the training data."""
+        return self.converged_
+
+    def _check_transformable(self) -> None:
+        check_is_fitted(self)
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """Data that activations stand for: activations · components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Activations.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        activations = check.check_activations(X, self._n_features_out)
+        return activations @ self.components_
+
+    def predict(self, X: Any) -> NDArray:
+        """Cluster of each sample: the component with the largest activation.
+
+        Where there is a posterior, its geometric mean decides.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), integer
+        """
+        self._check_transformable()
+        return np.argmax(self._membership(self._check_data(X)), axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
+        """Fit to X and return each sample's cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        y : None
+            Not used.
+        **fit_parameters
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), integer
+        """
+        self.fit(X, y, **fit_parameters)
+        if self._is_solved():
+            return np.argmax(self._training_membership(), axis=1)
+        return self.predict(X)
+
+    def impute(self, X: Any) -> Any:
+        """X with its gaps filled by the factorization.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+
+        Returns
+        -------
+        ndarray or DataFrame of shape (n_samples, n_features)
+            A DataFrame if X is one.
+        """
+        self._check_transformable()
+        return self._fill(X, self._check_data(X))
+
+    def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
+        """X with its gaps filled, by the activations of its samples if they are known."""
+        activations = self._solve(data) if activations is None else activations
+        return like(X, fill(data.source, activations, self.components_))
+
+    def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
+        """Values that the fit predicts for cells of the training data.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int, broadcast against each other
+            Samples and features.
+
+        Returns
+        -------
+        ndarray
+        """
+        check_is_fitted(self)
+        shape = (len(self.activations_), self.n_features_in_)
+        rows, columns = check.check_cells(rows, columns, shape)
+        # Each sample once: they may be elsewhere.
+        needed, places = np.unique(rows, return_inverse=True)
+        activations = np.asarray(self.activations_[needed])[places.reshape(rows.shape)]
+        return np.einsum("...k,...k->...", activations, self.components_.T[columns])
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to a file that `seminmf.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, in the safetensors format.
+        """
+        from ..io import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    # --- scikit-learn -----------------------------------------------------------------------
+
+    def _repr_html_inner(self) -> str:
+        """What a notebook shows: scikit-learn's diagram, and what came out of the fit."""
+        diagram = super()._repr_html_inner()
+        if not hasattr(self, "stop_reason_"):
+            return diagram
+        from .notebook import fitted_summary
+
+        return diagram + fitted_summary(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def fill(source: Source, activations: NDArray, components: NDArray) -> NDArray:
+    """X with its gaps filled by activations · components."""
+    filled = np.empty(source.shape, dtype=source.dtype)
+    for rows in row_ranges(source):
+        for part, block in source.blocks(*rows):
+            filled[part] = np.where(np.isnan(block), activations[part] @ components, block)
+    return filled
+
+
+def matched_similarity(first: NDArray, second: NDArray) -> float:
+    """Mean cosine of the components of two fits, after the best matching; 1 if they agree."""
+    lengths = np.outer(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
+    cosines = (first @ second.T) / np.where(lengths > 0, lengths, 1)
+    rows, columns = linear_sum_assignment(-cosines)
+    return float(cosines[rows, columns].mean())
+
+
+def like(X: Any, values: NDArray) -> Any:
+    """`values` as a DataFrame with the labels of X, if X is one."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return type(X)(values, index=X.index, columns=X.columns)
+    return values

@@ -1,0 +1,152 @@
+"""Learning from batches of samples, which both Skellam estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+
+from .._algorithms import loop, minibatch
+from .._algorithms.problem import Prior, Problem
+from . import validation as check
+from .base import Data
+from .progress import Progress
+from .skellam import BaseSkellamSNMF
+
+# Learns from one batch, next to what is known and to how many samples there are.
+Learn = Callable[[Problem, minibatch.Stream, float], tuple[minibatch.Stream, minibatch.Told]]
+
+
+class BatchSkellamSNMF(BaseSkellamSNMF):
+    """Base of the Skellam estimators, which learn from batches as well; not for direct use.
+
+    An estimator has `_begin`, for what the first batch decides; `_first_stream`, what is known
+    before it; `_learn` from a batch; and `_publish_batch`.
+    """
+
+    # Whether a prior's rate of 0 is refused.
+    _needs_rate: bool
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.batch_size is not None:
+            check.check_count("batch_size", self.batch_size)
+        if self.total_samples is not None:
+            check.check_count("total_samples", self.total_samples)
+
+    def _check_batches(self, data: Data, **given: Any) -> None:
+        """Refuse what a fit in batches cannot do."""
+        if self.batch_size is None:
+            return
+        self._check_batch_prior(data.source.shape[1])
+        if data.chunks is not None:
+            raise ValueError(
+                "batch_size must be None for a Dask array, whose chunks are all looked at in each "
+                f"iteration; found {self.batch_size}."
+            )
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} must be None for a fit in batches; found a value.")
+
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> Any:
+        """Learn from one more batch of samples, which are then forgotten.
+
+        The first batch decides on the features, on the unit of computations and, where it is to be
+        found, on the scale.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            A batch of samples, NaN where not observed.
+        y : None
+            Not used.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
+
+        Returns
+        -------
+        self
+            `activations_` are those of the batch.
+        """
+        self._check_parameters()
+        if hasattr(self, "atoms_") and len(self.components_) != self.n_components:
+            raise ValueError(
+                f"n_components must stay as it was for partial_fit, {len(self.components_)}; "
+                f"found {self.n_components}."
+            )
+        data = self._check_data(X, fitted=hasattr(self, "atoms_"))
+        if data.chunks is not None:
+            raise ValueError(
+                "X must be a batch in memory for partial_fit; found a Dask array, which `fit` "
+                "takes."
+            )
+        n_samples, n_features = data.source.shape
+        weights = check.check_weight(sample_weight, n_samples)
+        prior = self._check_batch_prior(n_features)
+        if not hasattr(self, "atoms_"):
+            self._begin(data, prior, weights)
+            check.record_features(self, X)
+        with self._problem(data, prior, self._prior_scale(), sample_weight=weights) as problem:
+            stream = getattr(self, "_stream", None) or self._first_stream(problem)
+            total = self.total_samples or stream.n_samples + float(weights.sum())
+            self._stream, told = self._learn(problem, stream, total)
+            self._publish_batch(problem, told, total)
+        return self
+
+    def _check_batch_prior(self, n_features: int) -> Prior:
+        """The priors, which must be those of any sample."""
+        for name in ("activation_shape_prior", "activation_rate_prior"):
+            found = np.shape(getattr(self, name))
+            if len(found) == 2 and found[0] > 1:
+                raise ValueError(
+                    f"{name} must be the same for all samples when they come in batches; found an "
+                    f"array of shape {found}."
+                )
+        return check.check_prior(self, 1, n_features, positive_rate=self._needs_rate)
+
+    def _publish_stream(self) -> None:
+        """Set what all estimators have after a batch."""
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+        self.converged_, self.stop_reason_ = False, "max_iter"
+        self.stability_ = float("nan")
+
+    def _run_batches(
+        self, problem: Problem, learn: Learn, atoms: NDArray, random: RandomState
+    ) -> tuple[minibatch.Stream, list[float], loop.Reason]:
+        """Epochs over all samples in batches, until one gains little on that before it."""
+        stream = minibatch.Stream(atoms, np.zeros(atoms.shape))
+        total = float(problem.sample_weight.sum())
+        objectives: list[float] = []
+        with Progress(self.max_iter, "epochs", bool(self.verbose)) as progress:
+            try:
+                for _ in range(self.max_iter):
+                    stream, objective = self._run_epoch(problem, learn, stream, total, random)
+                    objectives.append(objective)
+                    progress.update(objective)
+                    gain = np.diff(objectives[-2:])
+                    if gain.size and gain[0] <= self.tol * abs(objective):
+                        return stream, objectives, "tolerance"
+            except KeyboardInterrupt:
+                return stream, objectives, "interrupted"
+        return stream, objectives, "max_iter"
+
+    def _run_epoch(
+        self,
+        problem: Problem,
+        learn: Learn,
+        stream: minibatch.Stream,
+        total: float,
+        random: RandomState,
+    ) -> tuple[minibatch.Stream, float]:
+        """One pass over the samples; and the objective that its batches had, in sum."""
+        objective = 0.0
+        for rows in minibatch.batches(problem.source, self.batch_size, random):
+            batch = problem.of_samples(rows)
+            weight = float(batch.sample_weight.sum())
+            if weight > 0:
+                stream, told = learn(batch, stream, total)
+                objective += weight * told.objective
+        return stream, objective

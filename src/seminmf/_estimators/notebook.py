@@ -1,0 +1,55 @@
+"""What a notebook shows of a fitted estimator, below scikit-learn's diagram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._views.shares import shares
+from ..report.page.markup import Markup, element
+
+_ENDS = {
+    "tolerance": "converged",
+    "max_iter": "not converged: raise max_iter or tol",
+    "interrupted": "interrupted",
+}
+# Components that are drawn; beyond these a picture says more.
+_MOST = 12
+
+
+def fitted_summary(model: Any) -> Markup:
+    """A small table about a fit, and a bar for each component's share."""
+    n_samples, n_features = len(model.activations_), model.n_features_in_
+    rows = {
+        "data": f"{n_samples} samples × {n_features} features",
+        "end": f"{_ENDS[model.stop_reason_]}, {model.n_iter_} iterations",
+    }
+    if hasattr(model, "lower_bound_"):
+        rows["lower bound"] = f"{model.lower_bound_:.6g}"
+    else:
+        rows["objective"] = f"{model.objective_:.6g}"
+    cells = [
+        element("tr", element("th", name, style="text-align:left"), element("td", text))
+        for name, text in rows.items()
+    ]
+    return element(
+        "div",
+        element("table", cells),
+        element("div", "Share of each component, the largest first"),
+        _bars(shares(model)),
+        style="font-family:sans-serif;font-size:0.85em;margin-top:0.5em",
+    )
+
+
+def _bars(sizes: np.ndarray) -> Markup:
+    order = np.argsort(sizes)[::-1]
+    bars = [_bar(int(k), float(sizes[k])) for k in order[:_MOST]]
+    rest = len(order) - len(bars)
+    more = element("div", f"and {rest} more, {sizes[order[_MOST:]].sum():.1%}") if rest else None
+    return element("div", bars, more)
+
+
+def _bar(k: int, share: float) -> Markup:
+    width = f"display:inline-block;height:0.7em;background:#0072b2;width:{100 * share:.1f}px"
+    return element("div", element("span", style=width), f" {share:.1%}  component {k}")

@@ -1,0 +1,346 @@
+"""Checks of what users hand in: one sentence with argument, what was found, what is accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn.utils
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .._algorithms.problem import Prior
+from .._data.source import Source, row_ranges
+from .._data.sparse import SparseSource
+from .._data.summary import Summary, summarise_cells, summarise_rows
+from .._model.factors import split_signed
+
+# Beyond 2^53 neighbouring integers are no longer told apart in float64.
+LARGEST_INTEGER = 2.0**53
+_INTEGERS = "of integers for likelihood='integer' (check_integer=False lets others pass)"
+
+
+def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
+    """X as a two-dimensional float array, with the features of the fit if there was one."""
+    accepted: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    try:
+        if fitted:
+            return validate_data(estimator, X, reset=False, **accepted)
+        return sklearn.utils.check_array(X, estimator=estimator, input_name="X", **accepted)
+    except (TypeError, ValueError) as error:
+        if "omplex" in str(error):
+            found = np.asarray(X).dtype
+            raise ValueError(
+                f"Complex data not supported: X must be real; found {found}."
+            ) from None
+        if "could not convert" in str(error):
+            raise ValueError(
+                f"X must hold numbers, with NaN for gaps; found text ({error})."
+            ) from error
+        raise
+
+
+def record_features(estimator: Any, X: Any) -> None:
+    """Remember number and names of the features, once nothing can be refused any more."""
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+    if hasattr(estimator, "feature_scale_"):
+        del estimator.feature_scale_  # of an earlier fit
+
+
+def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
+    """`value` as an array of float64."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {accepted}; found {value!r}.") from None
+
+
+class Accepted(NamedTuple):
+    """Which numbers X may have: integers only, and of what size at the most."""
+
+    integer: bool = False
+    largest: float = math.inf
+
+
+ANY_NUMBERS = Accepted()
+
+
+def check_values(source: Source, accepted: Accepted) -> Summary:
+    """Refuse infinities, and other numbers that are not accepted; sum X up."""
+    summary = summarise(source, accepted)
+    check_observed(summary)
+    return summary
+
+
+def check_observed(summary: Summary) -> None:
+    """Refuse data without any observed cell."""
+    if summary.n_observed == 0:
+        raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
+
+
+def summarise(source: Source, accepted: Accepted, first_row: int = 0) -> Summary:
+    """The sums over X, or a refusal of one of its numbers; its samples count from `first_row`."""
+    if isinstance(source, SparseSource):
+        _refuse_values(source.X.data[None], accepted, first_row, source.cell)
+        summary = summarise_cells(source.X)
+    else:
+        parts = []
+        for rows in row_ranges(source):
+            for part, block in source.blocks(*rows):
+                _refuse_values(block, accepted, first_row + part.start)
+                parts.append(summarise_rows(block))
+        summary = Summary.combine(parts)
+    if summary.largest > accepted.largest:
+        raise ValueError(
+            "X must be within ±2^53 for likelihood='integer'; "
+            f"found a value of size {summary.largest:.6g}."
+        )
+    return summary
+
+
+def _refuse_values(
+    block: NDArray, accepted: Accepted, first_row: int, cell: Callable | None = None
+) -> None:
+    """Refuse what is not accepted; `cell` tells where the numbers of a single row belong."""
+    wrong, words = np.isinf(block), "finite, or NaN for a gap"
+    if accepted.integer and not wrong.any():
+        with np.errstate(invalid="ignore"):
+            wrong, words = (block != np.rint(block)) & ~np.isnan(block), _INTEGERS
+    if wrong.any():
+        j, i = np.argwhere(wrong)[0]
+        row, column = (j, i) if cell is None else cell(i)
+        raise ValueError(
+            f"X must be {words}; found {block[j, i]} in row {first_row + row}, column {column}."
+        )
+
+
+def check_choice(name: str, value: Any, accepted: tuple) -> None:
+    """Refuse a value that is not among the accepted ones."""
+    if not any(
+        value is option or (isinstance(value, str) and value == option) for option in accepted
+    ):
+        options = ", ".join(repr(option) for option in accepted)
+        raise ValueError(f"{name} must be one of {options}; found {value!r}.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """An integer that is not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}; found {value!r}.")
+    return int(value)
+
+
+def check_seconds(name: str, value: Any) -> float:
+    """A number of at least 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a number of seconds, 0 or more; found {value!r}.")
+    return float(value)
+
+
+def check_jobs(value: Any) -> None:
+    """None, or an integer other than 0."""
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0
+    ):
+        raise ValueError(f"n_jobs must be None or an integer other than 0; found {value!r}.")
+
+
+def check_level(value: Any) -> float:
+    """A probability between 0 and 1."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 < value < 1:
+        raise ValueError(f"level must be between 0 and 1; found {value!r}.")
+    return float(value)
+
+
+def check_cells(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[NDArray, NDArray]:
+    """Indices of cells of a matrix, broadcast against each other."""
+    indices = []
+    for name, value, size in zip(("rows", "columns"), (rows, columns), shape, strict=True):
+        array = np.asarray(value)
+        if not np.issubdtype(array.dtype, np.integer):
+            raise ValueError(f"{name} must be integers; found {value!r}.")
+        if np.any((array < -size) | (array >= size)):
+            raise ValueError(
+                f"{name} must be within 0 to {size - 1}; found {array.min()} to {array.max()}."
+            )
+        indices.append(array)
+    try:
+        first, second = np.broadcast_arrays(*indices)
+    except ValueError:
+        raise ValueError(
+            "rows and columns must broadcast against each other; "
+            f"found the shapes {indices[0].shape} and {indices[1].shape}."
+        ) from None
+    return first, second
+
+
+def check_tolerance(value: Any, name: str = "tol") -> float:
+    """A finite number that is not negative."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0; found {value!r}.")
+    return float(value)
+
+
+def check_parameter(
+    name: str, value: ArrayLike, shape: tuple[int, ...], axes: str, *, zero: bool = False
+) -> NDArray:
+    """A prior's parameter as an array with as many axes as `shape`, to which it broadcasts."""
+    array = as_numbers(name, value, f"a number or broadcast to {axes} = {shape}")
+    try:
+        fits = np.broadcast_shapes(array.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name} must be a number or broadcast to {axes} = {shape}; "
+            f"found an array of shape {array.shape}."
+        )
+    sign = "at least 0" if zero else "above 0"
+    if not np.all(np.isfinite(array)) or np.any(array < 0) or (not zero and np.any(array == 0)):
+        worst = array.flat[np.argmin(np.where(np.isfinite(array), array, -np.inf))]
+        raise ValueError(f"{name} must be finite and {sign}; found {worst}.")
+    return array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
+
+
+def check_prior(estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool) -> Prior:
+    """The estimator's priors, checked against the sizes of the data."""
+    n_components = estimator.n_components
+    activations = (n_samples, n_components)
+    return Prior(
+        check_parameter(
+            "activation_shape_prior",
+            estimator.activation_shape_prior,
+            activations,
+            "(n_samples, n_components)",
+        ),
+        check_parameter(
+            "activation_rate_prior",
+            estimator.activation_rate_prior,
+            activations,
+            "(n_samples, n_components)",
+            zero=not positive_rate,
+        ),
+        check_parameter(
+            "atom_shape_prior",
+            estimator.atom_shape_prior,
+            (2, n_components, n_features),
+            "(2, n_components, n_features)",
+        ),
+    )
+
+
+def check_weight(sample_weight: Any, n_samples: int) -> NDArray:
+    """Weights of the samples, one each, in float64; 1 if there are none."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = as_numbers("sample_weight", sample_weight, "a number for each sample")
+    weights = _check_sample_weight(weights, range(n_samples), dtype=np.float64)
+    if np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError(
+            "sample_weight must be at least 0, and above 0 for some sample; "
+            f"found a smallest of {weights.min()} and a largest of {weights.max()}."
+        )
+    return weights
+
+
+def check_start(name: str, value: Any, shape: tuple[int, ...], *, gaps: bool = False) -> NDArray:
+    """Start values: of the shape given, not negative; NaN only where `gaps` allows."""
+    array = as_numbers(name, value, f"numbers of the shape {shape}")
+    if array.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}; found {array.shape}.")
+    if np.any(array < 0) or np.any(np.isinf(array)) or (not gaps and np.any(np.isnan(array))):
+        wrong = array[(array < 0) | np.isinf(array) | (np.isnan(array) & (not gaps))][0]
+        raise ValueError(f"{name} must be finite and at least 0; found {wrong}.")
+    return array
+
+
+def check_activations(X: Any, n_components: int) -> NDArray:
+    """Activations that stand for data: a row for each sample, a column for each component."""
+    array = np.asarray(X)
+    if array.dtype not in (np.float32, np.float64):
+        array = as_numbers("X", X, "an array of numbers")
+    if array.ndim != 2 or array.shape[1] != n_components:
+        raise ValueError(f"X must have the shape (n_samples, {n_components}); found {array.shape}.")
+    return array
+
+
+def check_whole(name: str, array: NDArray) -> None:
+    """Refuse components of which some entries are NaN and some are not."""
+    missing = np.isnan(array)
+    partly = missing.any(axis=(0, 2)) & ~missing.all(axis=(0, 2))
+    if partly.any():
+        raise ValueError(
+            f"{name} must be NaN for all of a component or for nothing of it; "
+            f"found both in component {int(np.flatnonzero(partly)[0])}."
+        )
+
+
+def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
+    """Start atoms (2, K, I), normalised; signed ones (K, I) are split by the paper's rule.
+
+    Components whose atoms are NaN are left so, for `start` to fill in.
+    """
+    array = as_numbers("atoms", atoms, f"numbers of the shape {(2, n_components, n_features)}")
+    if array.shape == (n_components, n_features):
+        array = split_signed(array)
+    if array.shape != (2, n_components, n_features):
+        raise ValueError(
+            f"atoms must have the shape {(2, n_components, n_features)}, "
+            f"or {(n_components, n_features)} with signs; found {array.shape}."
+        )
+    check_start("atoms", array, array.shape, gaps=True)
+    check_whole("atoms", array)
+    missing = np.isnan(array).any(axis=(0, 2))
+    totals = array.sum(axis=(0, 2), keepdims=True)
+    if np.any(totals[:, ~missing] <= 0):
+        empty = int(np.flatnonzero(~missing & (totals[0, :, 0] <= 0))[0])
+        raise ValueError(f"atoms must not be all zero; found zeros in component {empty}.")
+    array = array / np.where(missing[:, None], 1.0, totals)
+    array[:, missing] = np.nan
+    return array
+
+
+def check_components(components: Any, shape: tuple[int, int]) -> NDArray:
+    """Signed start components (K, I); those that are NaN are left so, for the start to fill in."""
+    array = as_numbers("components", components, f"numbers of the shape {shape}")
+    if array.shape != shape:
+        raise ValueError(f"components must have the shape {shape}; found {array.shape}.")
+    if np.any(np.isinf(array)):
+        raise ValueError(f"components must be finite; found {array[np.isinf(array)][0]}.")
+    check_whole("components", array[None])
+    return array
+
+
+def check_frozen(
+    frozen: Any, n_components: int, given: NDArray | None, name: str = "atoms"
+) -> NDArray:
+    """Mask (K,) of the components that stay, from a mask or from indices.
+
+    What they are is in `given`, of shape (..., K, I), under its `name`.
+    """
+    mask = np.zeros(n_components, dtype=bool)
+    if frozen is None:
+        return mask
+    array = np.asarray(frozen)
+    if array.dtype == bool and array.shape == (n_components,):
+        mask = array.copy()
+    elif array.ndim <= 1 and (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+        indices = np.atleast_1d(array).astype(int)
+        if np.any((indices < 0) | (indices >= n_components)):
+            raise ValueError(
+                f"frozen must hold indices from 0 to {n_components - 1}; found {indices.tolist()}."
+            )
+        mask[indices] = True
+    else:
+        raise ValueError(
+            f"frozen must be a boolean mask of length {n_components} or indices of components; "
+            f"found an array of shape {array.shape} and type {array.dtype}."
+        )
+    if mask.any() and (given is None or np.isnan(given[..., mask, :]).any()):
+        raise ValueError(f"frozen components must have their {name} given; found none or NaN.")
+    return mask

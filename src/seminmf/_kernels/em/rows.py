@@ -1,0 +1,131 @@
+"""Activations of each sample, given the atoms, where a shape is below 1: EM, row by row.
+
+Such a prior has a pole at 0, which a floor cuts off, and its penalty is not convex: the M-step is
+safe where Newton's method is not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from ..._data.source import Source, row_ranges
+from ..._data.threads import Pool
+from ..._model.likelihoods import SMALLEST_RATE, Integer, Real, cell
+from ..compiled import kernel, prefer_wide_vectors
+from ..newton.lane_atoms import blocks_of_rows, longest_row, sample
+from ..newton.lanes import row_unit
+
+_MAX_STEPS = 5000
+# Relative change of an activation that counts as none.
+_NO_CHANGE = 1e-10
+_SMALLEST = SMALLEST_RATE["float64"]
+
+
+def _atoms_of_row(X, j, atoms, atom_totals, room, rest):
+    """The atoms that the cells of a row see; and what those that it has not see, in `rest`."""
+    raise NotImplementedError("_atoms_of_row exists in compiled code only")
+
+
+@overload(_atoms_of_row)
+def _choose_atoms(X, j, atoms, atom_totals, room, rest):
+    if isinstance(X, types.Array):
+        return lambda X, j, atoms, atom_totals, room, rest: atoms
+
+    def gathered(X, j, atoms, atom_totals, room, rest):
+        first = X.starts[j]
+        stored = X.ends[j] - first
+        for k in range(atoms.shape[1]):
+            seen = 0.0
+            for s in range(2):
+                for i in range(stored):
+                    room[s, k, i] = atoms[s, k, X.indices[first + i]]
+                    seen += room[s, k, i]
+            rest[k] = max(atom_totals[k] - seen, 0.0)
+        return room[:, :, :stored]
+
+    return gathered
+
+
+@kernel
+def _em_rows(
+    likelihood, mass, floor, X, all_atoms, atom_totals, shape, rate, room, rest, activations
+):
+    """EM on consecutive rows, in place, every row in its own unit."""
+    prefer_wide_vectors()
+    n_components = all_atoms.shape[1]
+    rates = np.empty((2, room.shape[2]))
+    x = np.empty(room.shape[2])
+    for j in range(activations.shape[0]):
+        values = activations[j]
+        cells = sample(X, j)
+        n_features = cells.size
+        atoms = _atoms_of_row(X, j, all_atoms, atom_totals, room, rest)
+        unit = row_unit(likelihood, True, cells)
+        row_mass, lowest = mass * unit, floor / unit
+        for i in range(n_features):
+            x[i] = cells[i] / (likelihood.unit * unit)
+        for k in range(n_components):
+            values[k] = max(values[k] / unit, lowest)
+        for _ in range(_MAX_STEPS):
+            for s in range(2):
+                for i in range(n_features):
+                    rates[s, i] = _SMALLEST
+                for k in range(n_components):
+                    for i in range(n_features):
+                        rates[s, i] += values[k] * atoms[s, k, i]
+            for i in range(n_features):
+                rates[0, i], rates[1, i], _ = cell(likelihood, x[i], rates[0, i], rates[1, i])
+            change = 0.0
+            for k in range(n_components):
+                expected = rest[k]
+                for i in range(n_features):
+                    expected += rates[0, i] * atoms[0, k, i] + rates[1, i] * atoms[1, k, i]
+                count = values[k] * expected + (shape[j, k] - 1.0) / row_mass
+                updated = max(count / (atom_totals[k] + rate[j, k]), lowest)
+                change = max(change, abs(updated - values[k]) / updated)
+                values[k] = updated
+            if change <= _NO_CHANGE:
+                break
+        for k in range(n_components):
+            values[k] *= unit
+
+
+def solve_by_em(
+    source: Source,
+    likelihood: Real | Integer,
+    mass: float,
+    floor: float,
+    atoms: NDArray,
+    shape: NDArray,
+    rate: NDArray,
+    activations: NDArray,
+    pool: Pool,
+) -> None:
+    """Solve for all activations (J, K), float64, in place; `shape` and `rate` broadcast to them."""
+    atoms = np.ascontiguousarray(atoms, dtype=np.float64)
+    atom_totals = atoms.sum(axis=(0, 2))
+    n_components = len(atom_totals)
+    shapes = np.broadcast_to(shape, activations.shape)
+    rates = np.broadcast_to(rate, activations.shape)
+
+    def task(rows: tuple[int, int]) -> None:
+        for part, block in blocks_of_rows(source, *rows):
+            _em_rows(
+                likelihood,
+                mass,
+                floor,
+                block,
+                atoms,
+                atom_totals,
+                np.ascontiguousarray(shapes[part]),
+                np.ascontiguousarray(rates[part]),
+                np.empty((2, n_components, longest_row(source))),
+                np.zeros(n_components),
+                activations[part],
+            )
+
+    for _ in pool.map(task, row_ranges(source, 16 * n_components)):
+        pass

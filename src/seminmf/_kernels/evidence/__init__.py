@@ -1,0 +1,1 @@
+"""Kernels that integrate over activations or atoms."""

@@ -1,0 +1,245 @@
+"""The atoms as samples in lanes see them: the same for all lanes, or each lane its own.
+
+A dense block has the same features in all lanes, and its atoms (2, I, K) are spread over them. In a
+sparse block a lane has the cells that its sample has stored, one after the other, and atoms are
+gathered for a chunk of cells at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from ..._data.source import Source
+from ..._data.sparse import SparseSource
+from ..compiled import part
+from ..simd.products import multiply, outer
+from ..simd.vectors import lanes, load, multiply_add, splat, store, transpose_square
+
+
+class SparseRows(NamedTuple):
+    """Samples by where their cells start and end in arrays of features and values."""
+
+    starts: NDArray
+    ends: NDArray
+    indices: NDArray
+    values: NDArray
+
+
+class Gathered(NamedTuple):
+    """Which feature is where, (n, lanes), the atoms (I, 2, K), and room (2, n, K, lanes)."""
+
+    features: NDArray
+    atoms: NDArray
+    room: NDArray
+
+
+def longest_row(source: Source) -> int:
+    """Most cells that a sample of the source has."""
+    if isinstance(source, SparseSource):
+        return max(1, int(np.diff(source.X.indptr).max()))
+    return source.shape[1]
+
+
+def blocks_of_rows(source: Source, start: int, stop: int) -> Iterator[tuple[slice, Any]]:
+    """Blocks of samples in float64: dense, or what is stored of them."""
+    if isinstance(source, SparseSource):
+        ends = source.X.indptr[start : stop + 1].astype(np.int64)
+        values = source.X.data.astype(np.float64, copy=False)
+        yield slice(start, stop), SparseRows(ends[:-1], ends[1:], source.X.indices, values)
+        return
+    for samples, block in source.blocks(start, stop):
+        yield samples, block.astype(np.float64, copy=False)
+
+
+def sample(X, j):
+    """Values of a sample that may be observed."""
+    raise NotImplementedError("sample exists in compiled code only")
+
+
+@overload(sample, inline="always")
+def _sample(X, j):
+    if isinstance(X, types.Array):
+        return lambda X, j: X[j]
+    return lambda X, j: X.values[X.starts[j] : X.ends[j]]
+
+
+def n_cells(X, start, stop):
+    """Most cells that a sample from `start` to `stop` has."""
+    raise NotImplementedError("n_cells exists in compiled code only")
+
+
+@overload(n_cells, inline="always")
+def _n_cells(X, start, stop):
+    if isinstance(X, types.Array):
+        return lambda X, start, stop: X.shape[1]
+
+    def most_stored(X, start, stop):
+        most = 1
+        for j in range(start, stop):
+            most = max(most, X.ends[j] - X.starts[j])
+        return most
+
+    return most_stored
+
+
+def load_cells(X, start, stop, atoms, scale, x):
+    """Bring the samples' cells to their lanes, each lane times its `scale`; the rest are gaps."""
+    raise NotImplementedError("load_cells exists in compiled code only")
+
+
+@overload(load_cells, inline="always")
+def _load_cells(X, start, stop, atoms, scale, x):
+    if isinstance(X, types.Array):
+        return lambda X, start, stop, atoms, scale, x: _load_dense(X, start, stop, scale, x)
+    return lambda X, start, stop, atoms, scale, x: _load_sparse(X, start, stop, atoms, scale, x)
+
+
+@part
+def _load_dense(X, start, stop, scale, x):
+    n_features, width = x.shape
+    lane = lanes(x)
+    whole = n_features - n_features % lane if stop - start == width else 0
+    for half in range(0, width, lane):
+        for i in range(0, whole, lane):
+            at = (start + half) * n_features + i
+            transpose_square(X, at, n_features, x, i * width + half, width, load(scale, half))
+    for l in range(width):
+        if start + l < stop:
+            for i in range(whole, n_features):
+                x[i, l] = X[start + l, i] * scale[l]
+        else:
+            for i in range(n_features):
+                x[i, l] = np.nan
+
+
+@part
+def _load_sparse(X, start, stop, atoms, scale, x):
+    for l in range(x.shape[1]):
+        j = min(start + l, stop - 1)
+        first = X.starts[j]
+        stored = X.ends[j] - first if start + l < stop else 0
+        for i in range(stored):
+            x[i, l] = X.values[first + i] * scale[l]
+            atoms.features[i, l] = X.indices[first + i]
+        for i in range(stored, x.shape[0]):
+            x[i, l] = np.nan
+            atoms.features[i, l] = 0
+
+
+def gather(atoms, first, last):
+    """Bring the atoms of the cells `first` to `last` to their lanes."""
+    raise NotImplementedError("gather exists in compiled code only")
+
+
+@overload(gather, inline="always")
+def _gather(atoms, first, last):
+    if isinstance(atoms, types.Array):
+        return lambda atoms, first, last: None
+
+    def gather_chunk(atoms, first, last):
+        room = atoms.room
+        _, _, n_components, width = room.shape
+        for i in range(last - first):
+            for l in range(width):
+                feature = atoms.features[first + i, l]
+                for s in range(2):
+                    for k in range(n_components):
+                        room[s, i, k, l] = atoms.atoms[feature, s, k]
+
+    return gather_chunk
+
+
+def lane_rates(atoms, first, last, values, smallest, rates):
+    """rates[s, i, l] = smallest + Σ_k θ_sik λ_kl for the cells `first` to `last`."""
+    raise NotImplementedError("lane_rates exists in compiled code only")
+
+
+@overload(lane_rates, inline="always")
+def _lane_rates(atoms, first, last, values, smallest, rates):
+    if isinstance(atoms, types.Array):
+
+        def shared(atoms, first, last, values, smallest, rates):
+            for s in range(2):
+                multiply(atoms[s, first:last], values, smallest, rates[s])
+
+        return shared
+
+    def gathered(atoms, first, last, values, smallest, rates):
+        _own_rates(atoms.room, last - first, values, smallest, rates)
+
+    return gathered
+
+
+@part
+def _own_rates(room, count, values, smallest, rates):
+    _, most, n_components, width = room.shape
+    lane = lanes(values)
+    start = splat(smallest)
+    for s in range(2):
+        for i in range(count):
+            at = (s * most + i) * n_components * width
+            for half in range(0, width, lane):
+                total = start
+                for k in range(n_components):
+                    atom = load(room, at + k * width + half)
+                    total = multiply_add(atom, load(values, k * width + half), total)
+                store(rates, (s * rates.shape[1] + i) * width + half, total)
+
+
+def lane_atom(atoms, s, first, i, k, half):
+    """θ_sk of cell i of the chunk from `first` on, for the lanes from `half` on."""
+    raise NotImplementedError("lane_atom exists in compiled code only")
+
+
+@overload(lane_atom, inline="always")
+def _lane_atom(atoms, s, first, i, k, half):
+    if isinstance(atoms, types.Array):
+        return lambda atoms, s, first, i, k, half: splat(atoms[s, first + i, k])
+
+    def gathered(atoms, s, first, i, k, half):
+        _, most, n_components, width = atoms.room.shape
+        return load(atoms.room, ((s * most + i) * n_components + k) * width + half)
+
+    return gathered
+
+
+def lane_slopes(atoms, first, last, excess, slope):
+    """slope[k, l] = Σ_si θ_sik excess[s, i, l] over the cells `first` to `last`."""
+    raise NotImplementedError("lane_slopes exists in compiled code only")
+
+
+@overload(lane_slopes, inline="always")
+def _lane_slopes(atoms, first, last, excess, slope):
+    if isinstance(atoms, types.Array):
+
+        def shared(atoms, first, last, excess, slope):
+            outer(atoms[:, first:last], excess, last - first, slope)
+
+        return shared
+
+    def gathered(atoms, first, last, excess, slope):
+        _own_slopes(atoms.room, last - first, excess, slope)
+
+    return gathered
+
+
+@part
+def _own_slopes(room, count, excess, slope):
+    _, most, n_components, width = room.shape
+    lane = lanes(slope)
+    zero = splat(type(slope[0, 0])(0))
+    for k in range(n_components):
+        for half in range(0, width, lane):
+            total = zero
+            for s in range(2):
+                for i in range(count):
+                    atom = load(room, ((s * most + i) * n_components + k) * width + half)
+                    u = load(excess, (s * excess.shape[1] + i) * width + half)
+                    total = multiply_add(atom, u, total)
+            store(slope, k * width + half, total)

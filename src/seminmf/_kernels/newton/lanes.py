@@ -1,0 +1,420 @@
+"""Newton's method on the activations of some samples, one in each lane of two vectors.
+
+With the atoms given, the samples are problems of their own (`_penalties`). The Hessian of a cell
+has rank one, q (U₀ dλ₀ − U₁ dλ₁)², so that a sample's is the Gram matrix of its features' rows
+U₀ θ₀ − U₁ θ₁ with weights q. A step is a small quadratic problem with bounds, then a line search on
+the true objective. The lanes take their steps together, but each goes its own way: the result does
+not know what else was in the batch.
+
+Arrays end with the axis of the lanes. The pieces are compiled one by one: as one function they
+would take the compiler twice the time.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._model.likelihoods import cell, curvature, fixed_unit
+from ..._model.penalties import cancelled, penalty
+from ..._numerics.compilation import by_precision
+from ..compiled import kernel, part, prefer_wide_vectors
+from ..simd.vectors import (
+    add,
+    greatest,
+    lanes,
+    least,
+    load,
+    multiply_add,
+    negative,
+    splat,
+    store,
+    total,
+)
+from .lane_atoms import gather, lane_atom, lane_rates, lane_slopes, load_cells, sample
+from .quadratic import add_squares, bounded_quadratic
+
+# 0 is approached by this factor a step at the most: where a barrier is in the penalty, and where
+# none is. Cells that only one component explains are a barrier too, though one that the quadratic
+# model does not see. An activation that is nothing beside the sample's largest may become 0.
+TOWARDS_BARRIER = 0.1
+_TOWARDS_ZERO = 0.01
+_VANISHING = 1e-12
+# A line search halves its step this many times, then the sample stays where it is.
+_MAX_HALVINGS = 30
+# With a barrier, a row far below the unit of all rows is solved as if it were this large: the
+# prior, not the row, then decides how large its activations are.
+_LEAST_ROW_UNIT = 2.0**-60
+# Relative and absolute, for float32 and float64: keep a singular Hessian from being divided by.
+_RIDGE = (1e-6, 1e-12)
+_NOTHING = (1e-37, 1e-300)
+# What the line search takes for rounding, against the value of a row.
+_ROUNDING = (1e-7, 1e-15)
+# What is collected for the atoms must not leave the range of float32, where data are of that type.
+_LARGEST_U = np.float32(1e6)
+_LARGEST_Q = np.float32(1e12)
+
+
+@part
+def row_unit(likelihood, barrier, x):
+    """Power of two that brings one row of X near 1, in the unit of all; 1 for integers."""
+    largest = 0.0
+    for i in range(x.size):
+        largest = max(largest, abs(x[i]) / likelihood.unit if x[i] == x[i] else 0.0)
+    if fixed_unit(likelihood):
+        return 1.0
+    lowest = _LEAST_ROW_UNIT if barrier else 1e-300
+    return 2.0 ** math.floor(math.log2(max(largest, lowest)))
+
+
+@kernel
+def load_lanes(
+    likelihood, barrier, own_units, X, start, stop, activations, atoms, x, values, unit, scale
+):
+    """Samples `start` to `stop` into lanes, in their units; what is left over holds a gap."""
+    prefer_wide_vectors()
+    width = x.shape[1]
+    n_components = values.shape[0]
+    for l in range(width):
+        unit[l] = 1.0
+        if own_units and start + l < stop:
+            unit[l] = row_unit(likelihood, barrier, sample(X, start + l))
+        scale[l] = 1 / (likelihood.unit * unit[l])
+    load_cells(X, start, stop, atoms, scale, x)
+    for l in range(width):
+        if start + l < stop:
+            inverse = 1 / unit[l]
+            for k in range(n_components):
+                values[k, l] = activations[start + l, k] * inverse
+        else:
+            for k in range(n_components):
+                values[k, l] = 1
+
+
+@kernel
+def load_prior(prior, start, stop, out):
+    """Rows of a prior's array, which has one for all samples or one for each, into lanes."""
+    for l in range(out.shape[1]):
+        j = min(start + l, stop - 1, prior.shape[0] - 1)
+        for k in range(out.shape[0]):
+            out[k, l] = prior[j, k]
+
+
+@kernel
+def _curved_cells(likelihood, x, u0, u1, q):
+    """x becomes its log-likelihood, the rates in u0 and u1 become U₀ and U₁; and the curvature."""
+    prefer_wide_vectors()
+    for n in range(x.size):
+        rate0, rate1 = u0[n], u1[n]
+        u0[n], u1[n], level = cell(likelihood, x[n], rate0, rate1)
+        q[n] = curvature(likelihood, x[n], rate0, rate1, u0[n], u1[n])
+        x[n] = level
+
+
+@kernel
+def _evaluate(likelihood, x, first, last, atoms, values, smallest, weight, chunk, level, features):
+    """Cells of the features `first` to `last`, into `chunk`.
+
+    Minus their log-likelihood is added to `level`, by sample, and to `features`, with the samples'
+    weights.
+    """
+    prefer_wide_vectors()
+    rates, curvatures, terms, sums = chunk
+    width = values.shape[1]
+    lane = lanes(values)
+    size = (last - first) * width
+    for n in range(0, size, lane):
+        store(terms, n, load(x, first * width + n))
+    gather(atoms, first, last)
+    lane_rates(atoms, first, last, values, smallest, rates)
+    _curved_cells(
+        likelihood,
+        terms.ravel()[:size],
+        rates[0].ravel()[:size],
+        rates[1].ravel()[:size],
+        curvatures.ravel()[:size],
+    )
+    weight0, weight1 = load(weight, 0), load(weight, lane)
+    sum0 = sum1 = zero = splat(type(smallest)(0))
+    for i in range(last - first):
+        term0, term1 = load(terms, i * width), load(terms, i * width + lane)
+        sum0, sum1 = add(sum0, term0), add(sum1, term1)
+        weighted = multiply_add(term0, weight0, multiply_add(term1, weight1, zero))
+        features[first + i] -= total(weighted)
+    store(sums, 0, sum0), store(sums, lane, sum1)
+    for l in range(width):
+        level[l] -= sums[l]
+
+
+@part
+def _design_rows(atoms, first, offset, count, chunk, design, weighted):
+    """Rows U₀ θ₀ − U₁ θ₁ of some features, for each component, and the same with weights q.
+
+    They are those of the chunk from `offset` on; the chunk starts with the feature `first`. U is
+    replaced by 1 − U, whose products with the atoms are the slopes.
+    """
+    rates, curvatures, _, _ = chunk
+    most, width = curvatures.shape
+    n_components, depth = design.shape[:2]
+    lane = lanes(design)
+    one = type(design[0, 0, 0])(1)
+    ones, zero = splat(one), splat(one - one)
+    for i in range(offset, offset + count):
+        for half in range(0, width, lane):
+            at0, at1 = i * width + half, (most + i) * width + half
+            u0, u1, q = load(rates, at0), load(rates, at1), load(curvatures, at0)
+            store(rates, at0, add(ones, negative(u0)))
+            store(rates, at1, add(ones, negative(u1)))
+            w0, w1 = multiply_add(u0, q, zero), multiply_add(u1, q, zero)
+            for k in range(n_components):
+                atom0 = lane_atom(atoms, 0, first, i, k, half)
+                atom1 = negative(lane_atom(atoms, 1, first, i, k, half))
+                at = (k * depth + i - offset) * width + half
+                store(design, at, multiply_add(u0, atom0, multiply_add(u1, atom1, zero)))
+                store(weighted, at, multiply_add(w0, atom0, multiply_add(w1, atom1, zero)))
+
+
+@part
+def _clear(array):
+    """Fill with 0."""
+    zero = splat(type(array.ravel()[0])(0))
+    for at in range(0, array.size, lanes(array)):
+        store(array, at, zero)
+
+
+@kernel
+def derivatives(
+    likelihood,
+    x,
+    atoms,
+    values,
+    smallest,
+    weight,
+    chunk,
+    designs,
+    level,
+    features,
+    slope,
+    hessian,
+):
+    """Value, gradient and Hessian (below its diagonal) of minus the log-likelihood."""
+    prefer_wide_vectors()
+    design, weighted, part_slope = designs
+    n_components, width = values.shape
+    n_features, most, depth = x.shape[0], chunk[1].shape[0], design.shape[1]
+    for l in range(width):
+        level[l] = 0.0
+    _clear(slope)
+    _clear(hessian)
+    for first in range(0, n_features, most):
+        last = min(first + most, n_features)
+        count = last - first
+        _evaluate(
+            likelihood,
+            x,
+            first,
+            last,
+            atoms,
+            values,
+            smallest,
+            weight,
+            chunk,
+            level,
+            features,
+        )
+        for offset in range(0, count, depth):
+            n_rows = min(depth, count - offset)
+            _design_rows(atoms, first, offset, n_rows, chunk, design, weighted)
+            add_squares(design, weighted, n_rows, hessian)
+        lane_slopes(atoms, first, last, chunk[0], part_slope)
+        for at in range(0, n_components * width, lanes(slope)):
+            store(slope, at, add(load(slope, at), load(part_slope, at)))
+
+
+@kernel
+def penalties(kind, barrier, mass, values, shape, rate, atom_totals, level, slope, bend):
+    """Add the penalty's values to `level`; its slopes and second derivatives."""
+    prefer_wide_vectors()
+    n_components, width = values.shape
+    for k in range(n_components):
+        if barrier:
+            for l in range(width):
+                at, slope[k, l], bend[k, l] = penalty(
+                    kind, mass[l], values[k, l], shape[k, l], rate[k, l], atom_totals[k]
+                )
+                level[l] += at
+        else:
+            for l in range(width):
+                slope[k, l] = rate[k, l]
+                bend[k, l] = 0
+            for l in range(width):
+                level[l] += rate[k, l] * values[k, l]
+
+
+@kernel
+def quadratic_step(effort, barrier, values, prior_slope, bend, slope, hessian, room, done, move):
+    """Move of a Newton step in every lane that is not done; `prior_slope` is added to `slope`."""
+    prefer_wide_vectors()
+    lowest, descent = room
+    n_components, width = values.shape
+    lane = lanes(values)
+    real = type(values[0, 0])
+    one, zero = real(1), splat(real(0))
+    ridge, nothing = (
+        splat(real(1 + by_precision(one, _RIDGE))),
+        splat(real(by_precision(one, _NOTHING))),
+    )
+    far = splat(real(1 - (TOWARDS_BARRIER if barrier else _TOWARDS_ZERO)))
+    vanishing = splat(real(0 if barrier else _VANISHING))
+    for half in range(0, width, lane):
+        largest = zero
+        for k in range(n_components):
+            largest = greatest(largest, load(values, k * width + half))
+        store(lowest, half, multiply_add(largest, vanishing, zero))
+    nothing0, nothing1 = load(lowest, 0), load(lowest, lane)
+    for k in range(n_components):
+        for half in range(0, width, lane):
+            at, diagonal = k * width + half, (k * n_components + k) * width + half
+            store(slope, at, add(load(slope, at), load(prior_slope, at)))
+            value = load(values, at)
+            down = least(value, nothing0 if half == 0 else nothing1)
+            store(lowest, at, negative(greatest(multiply_add(value, far, zero), down)))
+            # More components than features leave the Hessian singular.
+            bent = add(greatest(load(bend, at), zero), load(hessian, diagonal))
+            store(hessian, diagonal, multiply_add(bent, ridge, nothing))
+    if effort.slope > 0:
+        for l in range(width):
+            steepest = 0.0
+            for k in range(n_components):
+                steepest = max(steepest, -slope[k, l] if values[k, l] == 0 else abs(slope[k, l]))
+            done[l] = done[l] or steepest <= effort.slope
+    bounded_quadratic(
+        slope, hessian, lowest, descent, effort.max_sweeps, effort.sweep_tolerance, move
+    )
+    for l in range(width):
+        if done[l]:
+            for k in range(n_components):
+                move[k, l] = 0
+
+
+@part
+def _keep(chunk, first, count, offset, u_block, s_block):
+    """1 − U and the three products of the curvature, from a chunk of features into the block."""
+    rates, curvatures, _, _ = chunk
+    most, width = curvatures.shape
+    n_features, block = u_block.shape[1] // 2, u_block.shape[2]
+    lane = lanes(curvatures)
+    one = type(curvatures[0, 0])(1)
+    ones, zero = splat(one), splat(one - one)
+    most_u, least_u = splat(one * _LARGEST_U), splat(one / _LARGEST_U)
+    most_q = splat(one * _LARGEST_Q)
+    below = n_features * block
+    for i in range(count):
+        for half in range(0, width, lane):
+            at0, at1 = i * width + half, (most + i) * width + half
+            # Cut before they are multiplied, so that the Hessian has no negative part.
+            u0 = greatest(least(load(rates, at0), most_u), least_u)
+            u1 = greatest(least(load(rates, at1), most_u), least_u)
+            q = least(load(curvatures, at0), most_q)
+            to = (first + i) * block + offset + half
+            store(u_block, to, add(ones, negative(u0)))
+            store(u_block, to + below, add(ones, negative(u1)))
+            w0, w1 = multiply_add(u0, q, zero), multiply_add(u1, q, zero)
+            store(s_block, to, multiply_add(w0, u0, zero))
+            store(s_block, to + below, negative(multiply_add(w0, u1, zero)))
+            store(s_block, to + 2 * below, multiply_add(w1, u1, zero))
+
+
+@part
+def _try_step(values, move, step, trial):
+    """trial = values + step · move, not below 0."""
+    width = step.size
+    lane = lanes(values)
+    zero = splat(type(step[0])(0))
+    for k in range(values.shape[0]):
+        for half in range(0, width, lane):
+            at = k * width + half
+            moved = multiply_add(load(step, half), load(move, at), load(values, at))
+            store(trial, at, greatest(moved, zero))
+
+
+@kernel
+def search(
+    likelihood,
+    kind,
+    barrier,
+    x,
+    atoms,
+    values,
+    smallest,
+    weight,
+    chunk,
+    mass,
+    prior,
+    atom_totals,
+    move,
+    slope,
+    before,
+    trial,
+    room,
+    level,
+    features,
+    offset,
+    u_block,
+    s_block,
+):
+    """Line search from `values` along `move` in each lane, against the values in `before`.
+
+    Leaves the point in `values`, the value there in `level`, and, if there is a block, what the
+    atoms need from the point, in its columns from `offset` on.
+    """
+    prefer_wide_vectors()
+    prior_slope, bend, step, decrease, noise = room
+    n_components, width = values.shape
+    n_features, most = x.shape[0], chunk[1].shape[0]
+    rounding = by_precision(step[0], _ROUNDING)
+    for l in range(width):
+        step[l] = 1
+        decrease[l] = 0
+        noise[l] = rounding * abs(before[l])
+    for k in range(n_components):
+        for l in range(width):
+            decrease[l] += slope[k, l] * move[k, l]
+            noise[l] += rounding * cancelled(kind, values[k, l], atom_totals[k])
+    for halving in range(_MAX_HALVINGS):
+        _try_step(values, move, step, trial)
+        for i in range(n_features):
+            features[i] = 0.0
+        for l in range(width):
+            level[l] = 0.0
+        for first in range(0, n_features, most):
+            last = min(first + most, n_features)
+            _evaluate(
+                likelihood,
+                x,
+                first,
+                last,
+                atoms,
+                trial,
+                smallest,
+                weight,
+                chunk,
+                level,
+                features,
+            )
+            if u_block.size > 0:
+                _keep(chunk, first, last - first, offset, u_block, s_block)
+        penalties(
+            kind, barrier, mass, trial, prior[0], prior[1], atom_totals, level, prior_slope, bend
+        )
+        n_bad = 0
+        for l in range(width):
+            slack = 1e-4 * step[l] * decrease[l] + noise[l]
+            if step[l] > 0 and not level[l] <= before[l] + slack:
+                step[l] = step[l] / 2 if halving < _MAX_HALVINGS - 2 else 0
+                n_bad += 1
+        if n_bad == 0:
+            break
+    for at in range(0, n_components * width, lanes(values)):
+        store(values, at, load(trial, at))

@@ -1,0 +1,1 @@
+"""Vectors of numbers, and products of small matrices, in compiled code."""

@@ -1,0 +1,1 @@
+"""The parts of `seminmf.prior_learning`: posteriors, what they say of their prior, and streams."""

@@ -1,0 +1,1 @@
+"""What plots, reports and tables have in common."""
