@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from seminmf._data.threads import pool
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale as standardise
 
@@ -17,7 +18,6 @@ from seminmf._algorithms.problem import Prior, Problem
 from seminmf._data.dense import DenseSource
 from seminmf._data.source import Source
 from seminmf._data.summary import power_of_two
-from seminmf._data.threads import pool
 from seminmf._estimators.validation import ANY_NUMBERS, summarise
 from seminmf._model.likelihoods import Integer, Real
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform

@@ -17,8 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF
-from seminmf._algorithms import em
 from seminmf._data import disk
+from seminmf._model.priors import ACTIVATION_FLOOR, ATOM_FLOOR
 
 J, I, K = 11, 6, 3
 
@@ -149,7 +149,7 @@ class Case(NamedTuple):
             return {}
         largest = np.nanmax(np.abs(self.X))
         unit = 1.0 if self.likelihood == "integer" else 2.0 ** np.floor(np.log2(largest))
-        return {"activation_floor": em.ACTIVATION_FLOOR * unit, "atom_floor": em.ATOM_FLOOR}
+        return {"activation_floor": ACTIVATION_FLOOR * unit, "atom_floor": ATOM_FLOOR}
 
 
 PLAIN = {

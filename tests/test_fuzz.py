@@ -28,7 +28,7 @@ from seminmf import (
 )
 from seminmf import io as model_io
 from seminmf._commands import formats
-from seminmf._estimators import container as container
+from seminmf._estimators import container
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -4,53 +4,42 @@ from __future__ import annotations
 
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import gamma
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_random_state
 
-from ._algorithms import em, loop, minibatch, vb
+from ._algorithms import em, minibatch, vb
 from ._algorithms.acceleration import accelerate
-from ._algorithms.activations import refine_posterior, solve_maximum, solve_posterior
+from ._algorithms.activations import (
+    geometric_samples,
+    posterior_samples,
+    refine_posterior,
+    solve_maximum,
+    solve_posterior,
+)
 from ._algorithms.choice import choose_algorithm
-from ._algorithms.problem import Prior, Problem
+from ._algorithms.loop import UNRECORDED, Result, Stopping
+from ._algorithms.problem import Problem
 from ._algorithms.start import METHODS as STARTS
 from ._algorithms.start import start
-from ._data.executor import per_sample
+from ._data.source import Data
 from ._estimators import validation as check
-from ._estimators.base import Data, like
 from ._estimators.batches import BatchSkellamSNMF
-from ._estimators.skellam import count_observed, dispersion
-from ._numerics.random import draw_dirichlet
+from ._estimators.build import find_dispersion
+from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
+from ._estimators.posterior import PosteriorSkellamSNMF
+from ._estimators.runs import Runner
+from ._model.model import Priors
 from .special import exp_digamma
 
 # How far the point is fitted that the posterior starts from, with init="map".
 _MODE_TOLERANCE = 1e-4
-# The preliminary fit that finds the noise level.
-_GENEROUS = 10
-_PRELIMINARY_ITERATIONS = 200
-_PRELIMINARY_TOLERANCE = 1e-4
-_PRELIMINARY_PRIOR = Prior(*(np.full((1,) * n, v) for n, v in ((2, 1.0), (2, 1e-3), (3, 1.0))))
 
 
-class Interval(NamedTuple):
-    """Lower and upper end of credible intervals."""
-
-    lower: NDArray
-    upper: NDArray
-
-
-class Intervals(NamedTuple):
-    """Credible intervals of the activations (J, K) and of the components (K, I)."""
-
-    activations: Interval
-    components: Interval
-
-
-class BayesianSkellamSNMF(BatchSkellamSNMF):
+class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
     """Semi-nonnegative matrix factorization with a posterior for everything.
 
     Parameters
@@ -156,6 +145,19 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
 
     _starts = (*STARTS, "map")
     _needs_rate = True
+    _fitted_fields = FittedFields(
+        arrays={
+            "atoms_": ArrayField("2KI"),
+            "activations_": ArrayField("JK"),
+            "atom_shape_": ArrayField("2KI", "positive"),
+            "activation_shape_": ArrayField("JK", "positive"),
+            "activation_rate_": ArrayField("JK", "positive"),
+            "lower_bounds_": TRACE,
+        },
+        scalars={**COMMON_SCALARS, "dispersion_": float, "lower_bound_": float},
+        has_priors=True,
+        stream_atoms="atom_shape_",
+    )
 
     def __init__(
         self,
@@ -241,50 +243,39 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
         self._check_parameters()
         self._check_scale()
         data = self._check_data(X, fitted=False)
-        n_samples, n_features = data.source.shape
-        prior = check.check_prior(self, n_samples, n_features, positive_rate=True)
+        n_samples, n_features = data.shape
+        priors = check.check_priors(self, n_samples, n_features, positive_rate=True)
         weights = check.check_weight(sample_weight, n_samples)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
-        self._check_batches(data, activation_shape=activation_shape, checkpoint=checkpoint)
+        self._check_batches(data, activation_shape=activation_shape)
         check.record_features(self, X)
         self._stream = None
         self._warn_unobserved(data.summary)
-        self._choose_unit(data)
         starts = {"activation_shape": given[0], "atom_shape": given[1]}
-        journal, random = self._journal(
+        runner, random = self._runner(
             checkpoint, checkpoint_every, data.source, **starts, frozen=mask, weights=weights
         )
-        self.dispersion_, interrupted = self._find_scale(data, weights, journal)
+        data = data._replace(weights=weights)
+        self.dispersion_, interrupted = self._find_scale(data, runner)
         self._choose_unit(data, self.dispersion_)
-        sizes = (n_samples, self.n_components, n_features)
-        with self._problem(
-            data,
-            prior,
-            self.dispersion_,
-            sample_weight=weights,
-            frozen=mask,
-            prior_constant=vb.prior_constant(prior, sizes, weights),
-            recorder=journal,
-        ) as problem:
-            run = partial(self._run, problem, given, interrupted)
-            best = self._best_run(run, lambda state: _mean_components(state.atom_shape), random)
+        with self._problem(data, priors, self.dispersion_, mask) as problem:
+            run = partial(self._run, problem, runner, given, interrupted, random)
+            best = self._best_run(run, lambda state: _mean_components(state.atom_shape))
             self._publish(problem, best.result)
         self.stability_ = best.stability
         return self
 
     def _check_scale(self) -> None:
         automatic = isinstance(self.scale, str) and self.scale == "auto"
-        number = (
-            isinstance(self.scale, (int, float, np.number))
-            and not isinstance(self.scale, bool)
-            and 0 < self.scale < np.inf
-        )
+        number = check.is_number(self.scale) and 0 < float(self.scale) < np.inf
         if not automatic and not number:
             raise ValueError(f"scale must be 'auto' or a number above 0; found {self.scale!r}.")
-        if self.likelihood == "integer" and number and self.scale != 1:
+        known = self._likelihood().known_dispersion
+        if known is not None and number and self.scale != known:
             raise ValueError(
-                f"scale must be 1 or 'auto' for likelihood='integer'; found {self.scale!r}."
+                f"scale must be {known:g} or 'auto' for likelihood={self.likelihood!r}; "
+                f"found {self.scale!r}."
             )
 
     def _check_starts(
@@ -314,54 +305,43 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
         self._check_parameters()
         self._check_scale()
         data = self._check_data(X, fitted=False)
-        self._choose_unit(data)
-        scale, interrupted = self._find_scale(data, np.ones(data.source.shape[0]))
+        scale, interrupted = self._find_scale(data, Runner(UNRECORDED, bool(self.verbose)))
         if interrupted:
             raise KeyboardInterrupt
         return scale
 
-    def _find_scale(
-        self, data: Data, weights: NDArray, recorder: loop.Recorder = loop.UNRECORDED
-    ) -> tuple[float, bool]:
+    def _find_scale(self, data: Data, runner: Runner) -> tuple[float, bool]:
         """The scale to use, and whether Ctrl-C ended the search for it.
 
         "auto" is the dispersion of a point estimate with many components.
         """
+        likelihood = self._likelihood()
         if self.scale != "auto":
             return float(self.scale), False
-        if self.likelihood == "integer":
-            return 1.0, False
-        preliminary = partial(self._problem, data, _PRELIMINARY_PRIOR, 1.0, sample_weight=weights)
-        # Half of the observed cells are left to judge the noise by.
-        n_parameters = float(weights.sum()) + data.source.shape[1]
-        with preliminary() as problem:
-            most = int(count_observed(problem) / (2 * n_parameters))
-        frozen = np.zeros(max(1, min(max(self.n_components, _GENEROUS), most)), dtype=bool)
-        with preliminary(frozen=frozen, recorder=recorder) as problem:
-            begin = partial(start, problem, "random", check_random_state(0))
-            result = self._iterate(
-                em, problem, begin, "noise level", _PRELIMINARY_ITERATIONS, _PRELIMINARY_TOLERANCE
-            )
-            scale = dispersion(problem, -self._unit * em.data_term(problem, result.state))
-        return scale, result.interrupted
+        if likelihood.known_dispersion is not None:
+            return likelihood.known_dispersion, False
+        self._choose_unit(data)
+        return find_dispersion(
+            likelihood(self._unit, 1.0), data, self.n_components, self.n_jobs, runner
+        )
 
     def _run(
         self,
         problem: Problem,
+        runner: Runner,
         given: tuple[NDArray | None, NDArray | None],
         interrupted: bool,
         random: RandomState,
-    ) -> loop.Result[vb.State]:
+    ) -> Result[vb.Posteriors]:
         """One run from one start; of no iterations, if Ctrl-C has been pressed already."""
-        state, interrupted = self._start(problem, given, interrupted, random)
+        state, interrupted = self._start(problem, runner, given, interrupted, random)
         if self.batch_size is not None and not interrupted:
-            return self._run_in_batches(problem, state.atom_shape, random)
-        max_iter = 0 if interrupted else self.max_iter
-        algorithm = accelerate(vb, self.acceleration)
+            return self._run_in_batches(problem, runner, state.atom_shape, random)
+        stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
         # Handed over, and not kept here.
         begin = [state].pop
         del state
-        result = self._iterate(algorithm, problem, begin, "VBEM", max_iter, self.tol)
+        result = runner.run(accelerate(vb, self.acceleration), problem, begin, "VBEM", stopping)
         if interrupted:
             return result._replace(reason="interrupted")
         return self._finish(problem, result) if result.converged else result
@@ -369,61 +349,60 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
     def _start(
         self,
         problem: Problem,
+        runner: Runner,
         given: tuple[NDArray | None, NDArray | None],
         interrupted: bool,
         random: RandomState,
-    ) -> tuple[vb.State, bool]:
+    ) -> tuple[vb.Posteriors, bool]:
         """Where a run starts: as `init` says, but for what was given; and whether Ctrl-C came."""
-        if self.init == "prior" and not _equal_components(problem):
+        if self.init == "prior" and _tells_apart(problem):
             state = vb.prior_state(problem)
         else:
             method = "random" if self.init == "map" else self.init
             point = start(problem, method, random)
             if self.init == "map" and not interrupted:
-                point, interrupted = self._find_mode(problem, point, random)
+                point, interrupted = self._find_mode(problem, runner, point, random)
             state = vb.state_from(problem, point)
         activation_shape, atom_shape = given
-        dtype = problem.source.dtype
+        dtype = problem.dtype
         if activation_shape is not None:
-            shape = problem.place.placed(activation_shape.astype(dtype))
+            shape = problem.executor.scatter(activation_shape.astype(dtype))
             state = state._replace(activation_shape=shape)
         if atom_shape is not None:
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
         return state, interrupted
 
-    def _find_mode_in_batches(
-        self, problem: Problem, point: em.State, random: RandomState
-    ) -> tuple[em.State, bool]:
-        learn = partial(minibatch.learn_maximum, solver="newton")
-        stream, _, reason = self._run_batches(problem, learn, point.atoms, random)
-        solved = solve_maximum(problem, stream.atoms).astype(point.activations.dtype)
-        return em.State(solved, stream.atoms), reason == "interrupted"
-
     def _find_mode(
-        self, problem: Problem, point: em.State, random: RandomState
-    ) -> tuple[em.State, bool]:
+        self, problem: Problem, runner: Runner, point: em.Factors, random: RandomState
+    ) -> tuple[em.Factors, bool]:
         """The maximum a posteriori near a point, and whether Ctrl-C ended the search for it."""
         if self.batch_size is not None:
-            return self._find_mode_in_batches(problem, point, random)
+            learn = partial(minibatch.learn_maximum, solver="newton")
+            found = self._run_batches(problem, runner, learn, point.atoms, random)
+            atoms = found.state.atoms
+            solved = solve_maximum(problem, atoms).astype(point.activations.dtype)
+            return em.Factors(solved, atoms), found.interrupted
         name, algorithm = choose_algorithm("newton", self.acceleration, problem)
         begin = partial(em.above_floor, problem, point)
-        result = self._iterate(algorithm, problem, begin, name, self.max_iter, _MODE_TOLERANCE)
+        stopping = Stopping(self.max_iter, _MODE_TOLERANCE)
+        result = runner.run(algorithm, problem, begin, name, stopping)
         return result.state, result.interrupted
 
     def _run_in_batches(
-        self, problem: Problem, atom_shape: NDArray, random: RandomState
-    ) -> loop.Result[vb.State]:
-        stream, objectives, reason = self._run_batches(problem, self._learn, atom_shape, random)
-        shape = solve_posterior(problem, stream.atoms).astype(problem.source.dtype)
-        state = vb.State(shape, stream.atoms)
-        return loop.Result(state, [*objectives, vb.evaluate(problem, state)], reason)
+        self, problem: Problem, runner: Runner, atom_shape: NDArray, random: RandomState
+    ) -> Result[vb.Posteriors]:
+        result = self._run_batches(problem, runner, self._learn, atom_shape, random)
+        atom_shape = result.state.atoms
+        shape = solve_posterior(problem, atom_shape).astype(problem.dtype)
+        state = vb.Posteriors(shape, atom_shape)
+        return Result(state, [*result.objectives[1:], vb.evaluate(problem, state)], result.reason)
 
-    def _begin(self, data: Data, prior: Prior, weights: NDArray) -> None:
+    def _begin(self, data: Data, priors: Priors) -> None:
         """Decide on what the first batch decides."""
         self._check_scale()
-        self._choose_unit(data)
-        self.dispersion_, interrupted = self._find_scale(data, weights)
+        runner = Runner(UNRECORDED, bool(self.verbose))
+        self.dispersion_, interrupted = self._find_scale(data, runner)
         if interrupted:
             raise KeyboardInterrupt
         self._choose_unit(data, self.dispersion_)
@@ -434,44 +413,43 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
             method = "random" if self.init == "map" else self.init
             point = start(problem, method, check_random_state(self.random_state))
             atom_shape = vb.state_from(problem, point).atom_shape
-            return minibatch.Stream(atom_shape, np.zeros(atom_shape.shape))
+            return minibatch.Stream.from_atoms(atom_shape)
         activations = np.asarray(self.activations_) / self._unit
         known = minibatch.known(problem, self.atoms_, activations)
         return known._replace(atoms=self.atom_shape_)
 
     def _learn(
         self, problem: Problem, stream: minibatch.Stream, total: float
-    ) -> tuple[minibatch.Stream, minibatch.Told]:
+    ) -> tuple[minibatch.Stream, minibatch.BatchResult]:
         return minibatch.learn_posterior(problem, stream, total)
 
-    def _publish_batch(self, problem: Problem, told: minibatch.Told, total: float) -> None:
+    def _publish_batch(self, problem: Problem, result: minibatch.BatchResult, total: float) -> None:
         """Set the fitted attributes after a batch."""
-        self._prior = problem.prior
+        self._priors = problem.model.priors
         self.atom_shape_ = self._stream.atoms
         self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
-        dtype = problem.source.dtype
-        self.activation_shape_ = told.activations.astype(dtype)
+        self.activation_shape_ = result.activations.astype(problem.dtype)
         (self.activation_rate_, self.activations_), _ = problem.over_samples(
-            _posterior_samples, (told.activations,), self.dispersion_
+            posterior_samples, (result.activations,)
         )
-        value = vb.bound_of_batch(problem, self.atom_shape_, total, told.objective)
+        value = vb.bound_of_batch(problem, self.atom_shape_, total, result.objective)
         self.lower_bounds_ = np.append(getattr(self, "lower_bounds_", ()), value)
         self.lower_bound_ = value
         self._publish_stream()
 
     @staticmethod
-    def _finish(problem: Problem, result: loop.Result[vb.State]) -> loop.Result[vb.State]:
+    def _finish(problem: Problem, result: Result[vb.Posteriors]) -> Result[vb.Posteriors]:
         """Solve for the activations, so that they are those that `transform` would return."""
         state = refine_posterior(problem, result.state)
         return result.ending_with(state, vb.evaluate(problem, state))
 
-    def _publish(self, problem: Problem, result: loop.Result[vb.State]) -> None:
+    def _publish(self, problem: Problem, result: Result[vb.Posteriors]) -> None:
         """Set the fitted attributes."""
-        self._prior = problem.prior
+        self._priors = problem.model.priors
         shape, self.atom_shape_ = result.state
-        (rate, means), _ = problem.over_samples(_posterior_samples, (shape,), self.dispersion_)
+        (rate, means), _ = problem.over_samples(posterior_samples, (shape,))
         self.activation_shape_, self.activation_rate_, self.activations_ = (
-            self._hand_out(problem, problem.place.kept(rows)) for rows in (shape, rate, means)
+            self._gather(problem, problem.executor.persist(rows)) for rows in (shape, rate, means)
         )
         self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
         self.lower_bounds_ = np.array(result.objectives)
@@ -486,14 +464,14 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
     def _solve_rows(self, problem: Problem) -> Any:
         """Posterior means of the activations of the problem's samples, given the atoms'."""
         shape = solve_posterior(problem, self.atom_shape_)
-        (_, means), _ = problem.over_samples(_posterior_samples, (shape,), self.dispersion_)
+        (_, means), _ = problem.over_samples(posterior_samples, (shape,))
         return means
 
     def _membership(self, data: Data) -> NDArray:
         with self._fitted_problem(data) as problem:
             shape = solve_posterior(problem, self.atom_shape_)
-            (means,), _ = problem.over_samples(_geometric_samples, (shape,))
-            return self._hand_out(problem, means)
+            (means,), _ = problem.over_samples(geometric_samples, (shape,))
+            return self._gather(problem, means)
 
     def _training_membership(self) -> NDArray:
         shape = self.activation_shape_
@@ -501,200 +479,12 @@ class BayesianSkellamSNMF(BatchSkellamSNMF):
             return shape.map_blocks(exp_digamma) / self.activation_rate_
         return exp_digamma(shape) / self.activation_rate_
 
-    # --- posterior --------------------------------------------------------------------------
-
-    def sample(
-        self, n: int = 1, random_state: int | RandomState | None = None
-    ) -> tuple[NDArray, NDArray]:
-        """Draw from the posterior.
-
-        Parameters
-        ----------
-        n : int, default=1
-            Number of draws.
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        activations : ndarray of shape (n, n_samples, n_components)
-            In the unit of X.
-        atoms : ndarray of shape (n, 2, n_components, n_features)
-        """
-        check_is_fitted(self)
-        check.check_count("n", n)
-        random = check_random_state(random_state)
-        activations = random.gamma(
-            self.activation_shape_.astype(np.float64), size=(n, *self.activation_shape_.shape)
-        )
-        return activations / self.activation_rate_, self._sample_atoms(n, random)
-
-    def _sample_atoms(self, n: int, random: RandomState) -> NDArray:
-        shape = self.atom_shape_.astype(np.float64)
-        return draw_dirichlet(np.broadcast_to(shape, (n, *shape.shape)), random, axes=(1, 3))
-
-    def to_arviz(self, n_draws: int = 1000, random_state: int | RandomState | None = 0) -> Any:
-        """Draws from the posterior for ArviZ, which must be installed.
-
-        Parameters
-        ----------
-        n_draws : int, default=1000
-            Number of draws. All are in memory: (n_samples + 3 n_features) n_components numbers
-            each.
-        random_state : int, RandomState or None, default=0
-
-        Returns
-        -------
-        arviz.InferenceData, or xarray.DataTree from ArviZ 1 on
-            The group `posterior` has `activations`, `atoms` and `components`, with the dimensions
-            sample, component, sign and feature. The draws are independent, in one chain.
-        """
-        from ._estimators.arviz import to_arviz
-
-        check_is_fitted(self)
-        check.check_count("n_draws", n_draws)
-        return to_arviz(self, n_draws, random_state)
-
-    def interval(
-        self,
-        level: float = 0.9,
-        n_draws: int = 1000,
-        random_state: int | RandomState | None = 0,
-    ) -> Intervals:
-        """Credible intervals of activations (exact quantiles) and components (from draws).
-
-        Parameters
-        ----------
-        level : float, default=0.9
-            Probability of each interval.
-        n_draws : int, default=1000
-            Draws of the atoms.
-        random_state : int, RandomState or None, default=0
-
-        Returns
-        -------
-        Intervals
-            `.activations` and `.components`, each with `.lower` and `.upper`.
-        """
-        check_is_fitted(self)
-        tails = _tails(level)
-        check.check_count("n_draws", n_draws)
-        activations = Interval(
-            *(
-                gamma.ppf(tail, self.activation_shape_, scale=1 / self.activation_rate_)
-                for tail in tails
-            )
-        )
-        # One component at a time: the draws of all may need much memory.
-        random = check_random_state(random_state)
-        quantiles = np.empty((2, *self.atom_shape_.shape[1:]))
-        for k in range(self.n_components):
-            shape = self.atom_shape_[:, k : k + 1].astype(np.float64)
-            atoms = draw_dirichlet(
-                np.broadcast_to(shape, (n_draws, *shape.shape)), random, axes=(1, 3)
-            )
-            quantiles[:, k] = np.quantile(atoms[:, 0, 0] - atoms[:, 1, 0], tails, axis=0)
-        return Intervals(activations, Interval(*quantiles))
-
-    def impute(
-        self,
-        X: Any,
-        return_interval: bool = False,
-        level: float = 0.9,
-        n_draws: int = 200,
-        random_state: int | RandomState | None = 0,
-    ) -> Any:
-        """X with its gaps filled by the factorization, with intervals for what was filled.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data, NaN where not observed.
-        return_interval : bool, default=False
-            Whether to return the ends of the predictive intervals as well.
-        level : float, default=0.9
-            Probability of each interval.
-        n_draws : int, default=200
-            Draws from the posterior, for the intervals.
-        random_state : int, RandomState or None, default=0
-
-        Returns
-        -------
-        filled : ndarray or DataFrame of shape (n_samples, n_features)
-            A DataFrame if X is one.
-        lower, upper : ndarrays or DataFrames
-            With `return_interval`: ends of the intervals in which a new observation falls, noise
-            included. They equal X where it is observed.
-        """
-        if not return_interval:
-            return super().impute(X)
-        self._check_transformable()
-        tails = _tails(level)
-        check.check_count("n_draws", n_draws)
-        data = self._check_data(X)
-        with self._fitted_problem(data) as problem:
-            rows = solve_posterior(problem, self.atom_shape_)
-            (_, means), _ = problem.over_samples(_posterior_samples, (rows,), self.dispersion_)
-        shape = np.asarray(rows)
-        filled = self._fill(X, data, means)
-        random = check_random_state(random_state)
-        observed = data.source.rows(0, data.source.shape[0])
-        ends = [np.array(observed, dtype=np.float64) for _ in tails]
-        gaps = np.nonzero(np.isnan(observed))
-        quantiles = np.quantile(self._draw_cells(shape, gaps, n_draws, random), tails, axis=0)
-        for end, values in zip(ends, quantiles, strict=True):
-            end[gaps] = values
-        return filled, *(like(X, end) for end in ends)
-
-    def _draw_cells(
-        self, shape: NDArray, cells: tuple[NDArray, ...], n_draws: int, random: RandomState
-    ) -> NDArray:
-        """Draws (n_draws, n_cells) of new observations in the cells given, by posterior shapes."""
-        scale = self.dispersion_ / (1 + self._prior.activation_rate)
-        rows_, columns = cells
-        draws = np.empty((n_draws, len(rows_)))
-        for draw in draws:
-            activations = scale * random.gamma(shape)
-            atoms = self._sample_atoms(1, random)[0]
-            rate0, rate1 = (
-                np.einsum("nk,nk->n", activations[rows_], atom.T[columns]) for atom in atoms
-            )
-            if self.likelihood == "integer":
-                draw[:] = random.poisson(rate0) - random.poisson(rate1)
-            else:
-                # A cell of X / φ has variance λ₀ + λ₁.
-                noise = np.sqrt(self.dispersion_) * np.sqrt(rate0 + rate1)
-                draw[:] = rate0 - rate1 + noise * random.normal(size=len(rows_))
-        return draws
-
-
-def _tails(level: float) -> tuple[float, float]:
-    level = check.check_level(level)
-    return (1 - level) / 2, (1 + level) / 2
-
 
 def _mean_components(atom_shape: NDArray) -> NDArray:
     """Posterior mean of the signed components."""
     return (atom_shape[0] - atom_shape[1]) / atom_shape.sum(axis=(0, 2))[:, None]
 
 
-def _equal_components(problem: Problem) -> bool:
-    """Whether the priors do not tell the components apart."""
-    return problem.n_components > 1 and all(
-        parameter.shape[1] == 1 or bool(np.all(parameter == parameter[:, :1]))
-        for parameter in problem.prior
-    )
-
-
-@per_sample(rows=2)
-def _posterior_samples(problem: Problem, shape: NDArray, dispersion: float) -> tuple[tuple, tuple]:
-    """Posterior rates and means of activations, in the unit of X and the type of the data."""
-    dtype = problem.source.dtype
-    rate = (1 + problem.prior.activation_rate) / dispersion
-    means = np.divide(shape, rate, out=np.empty(shape.shape, dtype))
-    return (np.broadcast_to(rate, shape.shape).astype(dtype), means), ()
-
-
-@per_sample(rows=1)
-def _geometric_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
-    """Geometric means of the activations' posterior, but for the unit."""
-    return (exp_digamma(shape) / (1 + problem.prior.activation_rate),), ()
+def _tells_apart(problem: Problem) -> bool:
+    """Whether the priors tell the components apart, or there is one only."""
+    return problem.n_components == 1 or problem.model.priors.tell_components_apart()

@@ -12,17 +12,19 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from ._algorithms import euclidean, loop
-from ._algorithms.euclidean import Point, Problem
+from ._algorithms import euclidean
+from ._algorithms.euclidean import LeastSquares, SignedFactors
+from ._algorithms.loop import Result, Stopping
 from ._algorithms.start import Filled, from_kmeans, from_svd
 from ._data.opening import open_source
-from ._data.source import row_ranges
-from ._data.summary import Summary, power_of_two, powers_of_two
-from ._data.threads import pool
+from ._data.source import Data, all_blocks
 from ._estimators import validation as check
-from ._estimators.base import BaseSNMF, Data
-from ._kernels.compiled import announced
+from ._estimators.base import BaseSNMF
+from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
+from ._estimators.runs import Runner
 from ._kernels.euclidean.nnls import solve_rows
+from ._numerics.compiled import announced
+from ._numerics.scaling import power_of_two, powers_of_two
 
 # A random start's activations, and what K-means' indicators get on top: no rule leaves a 0 that it
 # multiplies.
@@ -110,6 +112,14 @@ class EuclideanSNMF(BaseSNMF):
 
     _starts = ("random", "kmeans", "svd")
     _default_for_unobserved = "zeros"
+    _fitted_fields = FittedFields(
+        arrays={
+            "components_": ArrayField("KI", "any"),
+            "activations_": ArrayField("JK"),
+            "objectives_": TRACE,
+        },
+        scalars={**COMMON_SCALARS, "objective_": float},
+    )
 
     def __init__(
         self,
@@ -189,12 +199,13 @@ class EuclideanSNMF(BaseSNMF):
         self._unit = power_of_two(data.summary.largest)
         largest = power_of_two(float(weights.max()))
         given = {"components": components, "activations": activations}
-        journal, random = self._journal(
+        runner, random = self._runner(
             checkpoint, checkpoint_every, data.source, **given, frozen=mask, weights=weights
         )
-        with self._problem(data, weights / largest, mask, journal) as problem:
-            run = partial(self._run, problem, data.summary, components, activations)
-            best = self._best_run(run, lambda point: point.components, random)
+        data = data._replace(weights=weights / largest)
+        with self._problem(data, mask) as problem:
+            run = partial(self._run, problem, runner, components, activations, random)
+            best = self._best_run(run, lambda point: point.components)
         self._publish(data.source.dtype, best.result, largest)
         self.stability_ = best.stability
         return self
@@ -204,55 +215,53 @@ class EuclideanSNMF(BaseSNMF):
         check.check_choice("solver", self.solver, tuple(euclidean.SOLVERS))
 
     @contextmanager
-    def _problem(
-        self, data: Data, weights: NDArray, frozen: NDArray, recorder: loop.Recorder
-    ) -> Iterator[Problem]:
+    def _problem(self, data: Data, frozen: NDArray) -> Iterator[LeastSquares]:
         """What the algorithm sees, with its threads, for a while."""
-        complete = data.summary.n_observed == data.source.n_cells
-        with announced(), pool(self.n_jobs) as workers:
-            source = data.source
-            yield Problem(
-                source, self._unit, weights, frozen, complete, self.solver, workers, recorder
-            )
+        with announced(), data.source.executor(self.n_jobs) as executor:
+            yield LeastSquares(data, self._unit, frozen, self.solver, executor)
 
     def _run(
         self,
-        problem: Problem,
-        summary: Summary,
+        problem: LeastSquares,
+        runner: Runner,
         components: NDArray | None,
         activations: NDArray | None,
         random: RandomState,
-    ) -> loop.Result[Point]:
+    ) -> Result[SignedFactors]:
         """One run from one start."""
         if components is None:
-            components = np.full((self.n_components, problem.source.shape[1]), np.nan)
+            components = np.full((self.n_components, problem.data.shape[1]), np.nan)
         missing = np.isnan(components)
         known = np.where(missing, 0.0, components / self._unit)
         if activations is None:
             scale = powers_of_two(np.abs(known).max(axis=1))
-            activations = self._start(problem, summary, random)
+            activations = self._start(problem, random)
         else:
             # Components that follow from activations are as small as these are large.
             sizes = np.where(missing.any(axis=1), 1 / powers_of_two(activations.max(axis=0)), 0.0)
             scale = powers_of_two(np.maximum(np.abs(known).max(axis=1), sizes))
             activations = activations * scale
-        point = Point(activations, known / scale[:, None])
+        point = SignedFactors(activations, known / scale[:, None])
         rest = problem._replace(frozen=~np.any(missing, axis=1))
         point = euclidean.with_best_components(rest, point)
         begin = [point].pop
         del point
-        result = self._iterate(euclidean, problem, begin, self.solver, self.max_iter, self.tol)
-        result = self._finish(problem, result)
+        stopping = Stopping(self.max_iter, self.tol)
+        result = runner.run(euclidean, problem, begin, self.solver, stopping)
+        result = self._finish(problem, runner, result)
         activations, components = result.state
-        return result._replace(state=Point(activations / scale, components * scale[:, None]))
+        return result._replace(
+            state=SignedFactors(activations / scale, components * scale[:, None])
+        )
 
-    def _start(self, problem: Problem, summary: Summary, random: RandomState) -> NDArray:
+    def _start(self, problem: LeastSquares, random: RandomState) -> NDArray:
         """Activations (J, K) to start from."""
-        n_samples, n_components = problem.source.shape[0], self.n_components
+        source, summary = problem.data.source, problem.data.summary
+        n_samples, n_components = problem.data.shape[0], self.n_components
         if self.init == "random":
             activations = random.uniform(size=(n_samples, n_components)) + _LEAST_START
         else:
-            filled = Filled.from_summary(problem.source, summary, problem.unit)
+            filled = Filled.from_summary(source, summary, problem.unit)
             build = from_kmeans if self.init == "kmeans" else from_svd
             _, activate = build(filled, n_components, random)
             activations = filled.map(activate)
@@ -261,12 +270,14 @@ class EuclideanSNMF(BaseSNMF):
         activations[summary.row_count == 0] = 0.0
         return activations
 
-    def _finish(self, problem: Problem, result: loop.Result[Point]) -> loop.Result[Point]:
+    def _finish(
+        self, problem: LeastSquares, runner: Runner, result: Result[SignedFactors]
+    ) -> Result[SignedFactors]:
         """Solve for the activations, so that they are those that `transform` would return.
 
         Where that gains more than the tolerance, the iterations had but come to a halt, and go on.
         """
-        nothing = Point(*(np.zeros_like(part) for part in result.state))
+        nothing = SignedFactors(*(np.zeros_like(part) for part in result.state))
         rounding = _ROUNDING * abs(euclidean.objective(problem, nothing))
         while result.converged:
             point = self._solved(problem, result.state.components)
@@ -279,16 +290,18 @@ class EuclideanSNMF(BaseSNMF):
                 return result.ending_with(point, objective)._replace(reason="max_iter")
             begin = [point].pop
             del point
-            further = self._iterate(euclidean, problem, begin, self.solver, left, self.tol)
+            stopping = Stopping(left, self.tol)
+            further = runner.run(euclidean, problem, begin, self.solver, stopping)
             result = result.followed_by(further)
         return result
 
-    def _solved(self, problem: Problem, components: NDArray) -> Point:
+    def _solved(self, problem: LeastSquares, components: NDArray) -> SignedFactors:
         """The best activations for the components, as the data's type can hold these."""
-        rounded = components.astype(problem.source.dtype).astype(np.float64)
-        return Point(solve_rows(problem.source, problem.unit, rounded, problem.pool), rounded)
+        rounded = components.astype(problem.data.source.dtype).astype(np.float64)
+        solution = solve_rows(problem.data.source, problem.unit, rounded, problem.executor)
+        return SignedFactors(solution, rounded)
 
-    def _publish(self, dtype: np.dtype, result: loop.Result[Point], weight: float) -> None:
+    def _publish(self, dtype: np.dtype, result: Result[SignedFactors], weight: float) -> None:
         """Set the fitted attributes; objectives are in units of X and of the weights."""
         self.components_ = (result.state.components * self._unit).astype(dtype)
         self.activations_ = result.state.activations.astype(dtype)
@@ -302,9 +315,9 @@ class EuclideanSNMF(BaseSNMF):
     def _solve(self, data: Data) -> NDArray:
         components = self.components_ / np.float64(self._unit)
         scale = powers_of_two(np.abs(components).max(axis=1))
-        with announced(), pool(self.n_jobs) as workers:
-            source = data.source
-            solution = solve_rows(source, self._unit, components / scale[:, None], workers)
+        source = data.source
+        with announced(), source.executor(self.n_jobs) as executor:
+            solution = solve_rows(source, self._unit, components / scale[:, None], executor)
         return (solution / scale).astype(data.source.dtype)
 
     def _membership(self, data: Data) -> NDArray:
@@ -328,11 +341,10 @@ class EuclideanSNMF(BaseSNMF):
         float
         """
         activations = np.asarray(self.transform(X), dtype=np.float64)
-        source = open_source(self, X, fitted=True)
+        source: Any = open_source(self, X, fitted=True)
         total, n_observed = 0.0, 0
-        for rows in row_ranges(source):
-            for part, block in source.blocks(*rows):
-                errors = block - activations[part] @ self.components_
-                total += float(np.nansum(errors * errors))
-                n_observed += int(np.sum(~np.isnan(errors)))
+        for samples, X in all_blocks(source):
+            errors = X - activations[samples] @ self.components_
+            total += float(np.nansum(errors * errors))
+            n_observed += int(np.sum(~np.isnan(errors)))
         return -total / n_observed

@@ -8,9 +8,9 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from seminmf._model import sharing as _sharing
+from seminmf._model.sharing import Sharing
 from seminmf._numerics.random import draw_dirichlet, draw_log_gamma
-from seminmf._prior_learning import sharing as _sharing
-from seminmf._prior_learning.sharing import Sharing
 
 # Both (J, K) and (2, K, I) count the components on this axis.
 _COMPONENT_AXIS = 1

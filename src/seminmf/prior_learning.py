@@ -12,16 +12,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ._algorithms.problem import Prior
 from ._estimators import validation as check
-from ._estimators.progress import Progress
+from ._estimators.runs import Progress
+from ._model import sharing as _sharing
+from ._model.model import PARAMETERS
+from ._model.sharing import Sharing
 from ._prior_learning import collection as _collection
-from ._prior_learning import sharing as _sharing
 from ._prior_learning.collection import Collection
+from ._prior_learning.files import save
 from ._prior_learning.learned import Learned, Plan
 from ._prior_learning.posteriors import as_parameters
 from ._prior_learning.prior_statistics import Maps, bounds_met
-from ._prior_learning.sharing import Sharing
 from ._prior_learning.stream import next_matrix
 from .bayesian import BayesianSkellamSNMF
 
@@ -221,10 +222,8 @@ class PriorLearner(BaseEstimator):
         )
         start = self._start(n_samples, n_features, plan)
         with Progress(self.max_iter, "prior", bool(self.verbose)) as progress:
-            rounds, converged = _collection.learn(
-                collection, start, self.max_iter, self.tol, progress
-            )
-        if not converged:
+            result = _collection.learn(collection, start, self.max_iter, self.tol, progress)
+        if not result.converged:
             warnings.warn(
                 f"No convergence after max_iter={self.max_iter} rounds: the total bound still "
                 f"gained more than tol={self.tol} in the last one. Raise max_iter or tol.",
@@ -233,10 +232,10 @@ class PriorLearner(BaseEstimator):
             )
         check.record_features(self, matrices[0])
         self.scale_, self._seed, self._n_samples = collection.scale, seed, n_samples
-        self.lower_bounds_ = np.array([each.total for each in rounds])
-        self.converged_ = converged
-        self._publish(rounds[-1].learned)
-        self.last_ = rounds[-1].posteriors[-1].model
+        self.lower_bounds_ = np.array(result.objectives)
+        self.converged_ = result.converged
+        self._publish(result.state.learned)
+        self.last_ = result.state.posteriors[-1].model
         self._warn_of_bounds(plan)
         return self
 
@@ -250,9 +249,8 @@ class PriorLearner(BaseEstimator):
             )
         self.estimator._check_parameters()
         rate = self.learning_rate
-        number = isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool)
         named = isinstance(rate, str) and rate in ("harmonic", "annealed")
-        if not named and not (number and 0 < float(rate) <= 1):
+        if not named and not (check.is_number(rate) and 0 < float(rate) <= 1):
             raise ValueError(
                 "learning_rate must be 'harmonic', 'annealed' or a number in (0, 1]; "
                 f"found {rate!r}."
@@ -269,7 +267,7 @@ class PriorLearner(BaseEstimator):
         shape = estimator._check_data(X, fitted=False).source.shape
         if not first:
             validate_data(self, X, reset=False, skip_check_array=True)
-        check.check_prior(estimator, *shape, positive_rate=True)
+        check.check_priors(estimator, *shape, positive_rate=True)
         return shape
 
     def _check_collection(self, X: Iterable[Any]) -> tuple[list[Any], int]:
@@ -293,7 +291,7 @@ class PriorLearner(BaseEstimator):
         """Refuse labels that are seen once, unless a hyperprior holds them, and then warn."""
         lonely = [
             name
-            for name, labels in zip(Prior._fields, _fields(maps), strict=True)
+            for name, labels in zip(PARAMETERS, _fields(maps), strict=True)
             if labels is not None
             and "shape" in name
             and len(labels) != 1
@@ -320,10 +318,10 @@ class PriorLearner(BaseEstimator):
         rate = _activation_labels(
             "activation_rate_sharing", self.activation_rate_sharing, activations
         )
-        given = check.check_prior(self.estimator, n_samples, n_features, positive_rate=True)
+        given = check.check_priors(self.estimator, n_samples, n_features, positive_rate=True)
         n_rows = max(
-            len(shape if shape is not None else given.activation_shape),
-            len(rate if rate is not None else given.activation_rate),
+            len(shape if shape is not None else given.activations.shape),
+            len(rate if rate is not None else given.activations.rate),
         )
         rows = (n_rows, n_components)
         return Maps(
@@ -343,7 +341,7 @@ class PriorLearner(BaseEstimator):
         """Refuse settings that do not go on with what has been learned."""
         start = self._start(self._n_samples, n_features, plan)
         shapes = [
-            [part.shape for part in (*known.statistics[1:3], *known.belief)]
+            [part.shape for part in (*known.statistics[1:3], *known.potential)]
             for known in (start, self._learned)
         ]
         if shapes[0] != shapes[1]:
@@ -356,7 +354,7 @@ class PriorLearner(BaseEstimator):
         """Whether labels or the prior that is learned have a row for each sample."""
         rows = [len(labels) for labels in _fields(maps)[:2] if labels is not None]
         if hasattr(self, "_learned"):
-            rows += [len(part) for part in self._learned.prior[:2]]
+            rows.append(self._learned.prior.activations.n_rows)
         return max(rows, default=1) > 1
 
     def _check_rows(self, maps: Maps, n_samples: int, lengths: list[int]) -> None:
@@ -374,7 +372,7 @@ class PriorLearner(BaseEstimator):
         return Plan(self._maps(n_samples, n_features), keeps, float(self.hyperprior))
 
     def _start(self, n_samples: int, n_features: int, plan: Plan) -> Learned:
-        prior = check.check_prior(self.estimator, n_samples, n_features, positive_rate=True)
+        prior = check.check_priors(self.estimator, n_samples, n_features, positive_rate=True)
         return Learned.nothing(prior, (n_samples, self.estimator.n_components, n_features), plan)
 
     def _draw_seed(self) -> int:
@@ -403,8 +401,6 @@ class PriorLearner(BaseEstimator):
         path : str or path-like
             File to write, in the safetensors format.
         """
-        from .io import save
-
         check_is_fitted(self)
         save(self, path)
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_random_state
 
-from ._data.dense import DenseSource
 from ._data.source import Source
 from ._estimators import validation as check
 from ._selection import evidence, heldout, relevance
-from ._selection.problem import Problem
+from ._selection.comparison import Comparison
 from ._selection.tasks import run_tasks
 from ._selection.verdict import Verdict
 from .bayesian import BayesianSkellamSNMF
@@ -195,29 +194,29 @@ def select_n_components(
     _check_options(estimator, criterion, learn_prior, n_init, n_folds, share, n_jobs)
     random = check_random_state(random_state)
     X = _check_data(estimator, X, numbers, random)
-    problem = Problem.of(estimator, X, learn_prior, most=numbers[-1])
+    comparison = Comparison.of(estimator, X, learn_prior, most=numbers[-1])
     jobs: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     if criterion == "elbo":
-        found = _by_evidence(problem, numbers, n_init, random, jobs)
+        found = _by_evidence(comparison, numbers, n_init, random, jobs)
     elif criterion == "heldout":
-        found = _by_hidden_cells(problem, numbers, n_folds, share, random, jobs)
+        found = _by_hidden_cells(comparison, numbers, n_folds, share, random, jobs)
     else:
-        starts = [(problem, numbers[-1], seed) for seed in _seeds(random, n_init)]
+        starts = [(comparison, numbers[-1], seed) for seed in _seeds(random, n_init)]
         found = relevance.conclude(run_tasks(relevance.relevance_of_run, starts, **jobs))
     return Selection(found.best, found.clear, found.sentence, found.table, criterion)
 
 
 def _by_evidence(
-    problem: Problem, numbers: Sequence[int], n_init: int, random: RandomState, jobs: dict
+    comparison: Comparison, numbers: Sequence[int], n_init: int, random: RandomState, jobs: dict
 ) -> Verdict:
     seeds = _seeds(random, (len(numbers), n_init))
-    starts = [(problem, k, seed) for k, row in zip(numbers, seeds, strict=True) for seed in row]
+    starts = [(comparison, k, seed) for k, row in zip(numbers, seeds, strict=True) for seed in row]
     runs = run_tasks(evidence.evidence_of_run, starts, **jobs)
     return evidence.conclude(numbers, np.reshape(runs, (len(numbers), n_init, 2)))
 
 
 def _by_hidden_cells(
-    problem: Problem,
+    comparison: Comparison,
     numbers: Sequence[int],
     n_folds: int,
     share: float,
@@ -225,19 +224,21 @@ def _by_hidden_cells(
     jobs: dict,
 ) -> Verdict:
     seeds = _seeds(random, (len(numbers), n_folds))
-    masks = [heldout.hide(~np.isnan(problem.X), share, random) for _ in range(n_folds)]
+    masks = [heldout.hide(~np.isnan(comparison.X), share, random) for _ in range(n_folds)]
     if not all(mask.any() for mask in masks):
         raise ValueError(
             "criterion 'heldout' must have cells to hide, and each sample and feature keeps one; "
-            f"found none to spare in data of shape {problem.X.shape}."
+            f"found none to spare in data of shape {comparison.X.shape}."
         )
     folds = [
-        (problem, k, seed, mask)
+        (comparison, k, seed, mask)
         for k, row in zip(numbers, seeds, strict=True)
         for seed, mask in zip(row, masks, strict=True)
     ]
     cells = np.concatenate(run_tasks(heldout.predict_hidden, folds, **jobs), axis=1)
-    scores = [heldout.log_likelihoods(each, problem) for each in np.split(cells, len(numbers), 1)]
+    scores = [
+        heldout.log_likelihoods(each, comparison) for each in np.split(cells, len(numbers), 1)
+    ]
     return heldout.conclude(numbers, np.array(scores), n_folds)
 
 
@@ -278,9 +279,7 @@ def _check_options(
         )
     check.check_count("n_init", n_init)
     check.check_count("n_folds", n_folds)
-    number = isinstance(share, (int, float, np.number)) and not isinstance(share, bool)
-    if not number or not 0 < share < 1:
-        raise ValueError(f"share must be between 0 and 1; found {share!r}.")
+    check.check_share("share", share)
     check.check_jobs(n_jobs)
 
 
@@ -294,7 +293,7 @@ def _check_data(
     source = model._check_data(X, fitted=False).source
     for n_components in numbers:
         model.set_params(n_components=n_components)
-        check.check_prior(model, *source.shape, positive_rate=True)
+        check.check_priors(model, *source.shape, positive_rate=True)
     return _some_samples(source, random).astype(np.float64)
 
 
@@ -302,6 +301,6 @@ def _some_samples(source: Source, random: RandomState) -> NDArray:
     """All samples, or of data that are not in an array as many as can be compared here."""
     n_samples, n_features = source.shape
     most = max(_MOST_CELLS // n_features, 1)
-    if isinstance(source, DenseSource) or n_samples <= most:
+    if source.in_memory or n_samples <= most:
         return source.rows(0, n_samples)
     return source.take(np.sort(random.choice(n_samples, most, replace=False)))

@@ -11,16 +11,20 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_random_state
 
-from ._algorithms import em, loop, minibatch
+from ._algorithms import em, minibatch
 from ._algorithms.activations import refine_maximum, solve_maximum
 from ._algorithms.choice import choose_algorithm
-from ._algorithms.problem import Prior, Problem
+from ._algorithms.dispersion import dispersion, dispersion_at
+from ._algorithms.loop import Result, Stopping
+from ._algorithms.problem import Problem
 from ._algorithms.start import start
 from ._data.executor import per_sample
+from ._data.source import Data
 from ._estimators import validation as check
-from ._estimators.base import Data
 from ._estimators.batches import BatchSkellamSNMF
-from ._estimators.skellam import dispersion
+from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
+from ._estimators.runs import Runner
+from ._model.model import Priors
 
 SOLVERS = ("newton", "em")
 
@@ -124,6 +128,16 @@ class SkellamSNMF(BatchSkellamSNMF):
     """
 
     _needs_rate = False
+    _fitted_fields = FittedFields(
+        arrays={
+            "atoms_": ArrayField("2KI"),
+            "activations_": ArrayField("JK"),
+            "objectives_": TRACE,
+        },
+        scalars={**COMMON_SCALARS, "dispersion_": float, "objective_": float},
+        has_priors=True,
+        stream_atoms="atoms_",
+    )
 
     def __init__(
         self,
@@ -208,8 +222,8 @@ class SkellamSNMF(BatchSkellamSNMF):
         """
         self._check_parameters()
         data = self._check_data(X, fitted=False)
-        n_samples, n_features = data.source.shape
-        prior = check.check_prior(self, n_samples, n_features, positive_rate=False)
+        n_samples, n_features = data.shape
+        priors = check.check_priors(self, n_samples, n_features, positive_rate=False)
         weights = check.check_weight(sample_weight, n_samples)
         if atoms is not None:
             atoms = check.check_atoms(atoms, self.n_components, n_features)
@@ -218,27 +232,25 @@ class SkellamSNMF(BatchSkellamSNMF):
             activations = check.check_start(
                 "activations", activations, (n_samples, self.n_components)
             )
-        self._check_batches(data, activations=activations, checkpoint=checkpoint)
+        self._check_batches(data, activations=activations)
         check.record_features(self, X)
         self._warn_unobserved(data.summary)
         self._stream = None
-        self._choose_unit(data, 1.0 if self._prior_speaks(prior) else None)
+        self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
         given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
-        journal, random = self._journal(checkpoint, checkpoint_every, data.source, **given)
-        with self._problem(
-            data, prior, 1.0, sample_weight=weights, frozen=mask, recorder=journal
-        ) as problem:
-            run = partial(self._run, problem, atoms, activations)
-            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], random)
+        runner, random = self._runner(checkpoint, checkpoint_every, data.source, **given)
+        data = data._replace(weights=weights)
+        with self._problem(data, priors, self._prior_scale(), mask) as problem:
+            run = partial(self._run, problem, runner, atoms, activations, random)
+            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1])
             self._publish(problem, best.result)
         self.stability_ = best.stability
         return self
 
-    def _prior_speaks(self, prior: Prior) -> bool:
-        """Whether the prior says how large activations are, or atoms."""
-        return self.init == "prior" or any(
-            np.any(shape != 1) for shape in (prior.activation_shape, prior.atom_shape)
-        )
+    def _priors_speak(self, priors: Priors) -> bool:
+        """Whether the priors say how large activations are, or atoms."""
+        flat = priors.activations.is_exponential and priors.atoms.is_flat
+        return self.init == "prior" or not flat
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -247,17 +259,19 @@ class SkellamSNMF(BatchSkellamSNMF):
     def _run(
         self,
         problem: Problem,
+        runner: Runner,
         atoms: NDArray | None,
         activations: NDArray | None,
         random: RandomState,
-    ) -> loop.Result[em.State]:
+    ) -> Result[em.Factors]:
         """One run from one start."""
         if self.batch_size is not None:
             first = self._start(problem, atoms, activations, random).atoms
-            return self._run_in_batches(problem, first, random)
+            return self._run_in_batches(problem, runner, first, random)
         name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
         begin = partial(self._start, problem, atoms, activations, random)
-        result = self._iterate(algorithm, problem, begin, name, self.max_iter, self.tol)
+        stopping = Stopping(self.max_iter, self.tol)
+        result = runner.run(algorithm, problem, begin, name, stopping)
         return self._finish(problem, result) if result.converged else result
 
     def _start(
@@ -266,83 +280,76 @@ class SkellamSNMF(BatchSkellamSNMF):
         atoms: NDArray | None,
         activations: NDArray | None,
         random: RandomState,
-    ) -> em.State:
+    ) -> em.Factors:
         """Where a run starts: as `init` says, but for what was given."""
         state = start(problem, self.init, random)
-        dtype = problem.source.dtype
+        dtype = problem.dtype
         if atoms is not None:
             state = state._replace(
                 atoms=np.where(np.isnan(atoms), state.atoms, atoms).astype(dtype)
             )
         if activations is not None:
             given = (activations / self._unit).astype(dtype)
-            state = state._replace(activations=problem.place.placed(given))
+            state = state._replace(activations=problem.executor.scatter(given))
         return em.above_floor(problem, state)
 
     def _run_in_batches(
-        self, problem: Problem, atoms: NDArray, random: RandomState
-    ) -> loop.Result[em.State]:
-        stream, objectives, reason = self._run_batches(problem, self._learn, atoms, random)
-        solved = solve_maximum(problem, stream.atoms).astype(problem.source.dtype)
-        state = em.State(solved, stream.atoms)
-        return loop.Result(state, [*objectives, em.evaluate(problem, state)], reason)
+        self, problem: Problem, runner: Runner, atoms: NDArray, random: RandomState
+    ) -> Result[em.Factors]:
+        result = self._run_batches(problem, runner, self._learn, atoms, random)
+        atoms = result.state.atoms
+        state = em.Factors(solve_maximum(problem, atoms).astype(problem.dtype), atoms)
+        return Result(state, [*result.objectives[1:], em.evaluate(problem, state)], result.reason)
 
-    def _begin(self, data: Data, prior: Prior, weights: NDArray) -> None:
+    def _begin(self, data: Data, priors: Priors) -> None:
         """Decide on what the first batch decides."""
-        self._choose_unit(data, 1.0 if self._prior_speaks(prior) else None)
+        self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
 
     def _first_stream(self, problem: Problem) -> minibatch.Stream:
         """What is known before the next batch: the atoms of a fit, or those of a start."""
         if not hasattr(self, "atoms_"):
             state = start(problem, self.init, check_random_state(self.random_state))
             atoms = em.above_floor(problem, state).atoms
-            return minibatch.Stream(atoms, np.zeros(atoms.shape))
+            return minibatch.Stream.from_atoms(atoms)
         activations = np.asarray(self.activations_) / self._unit
         return minibatch.known(problem, self.atoms_, activations)
 
     def _learn(
         self, problem: Problem, stream: minibatch.Stream, total: float
-    ) -> tuple[minibatch.Stream, minibatch.Told]:
+    ) -> tuple[minibatch.Stream, minibatch.BatchResult]:
         return minibatch.learn_maximum(problem, stream, total, self.solver)
 
-    def _publish_batch(self, problem: Problem, told: minibatch.Told, total: float) -> None:
+    def _publish_batch(self, problem: Problem, result: minibatch.BatchResult, total: float) -> None:
         """Set the fitted attributes after a batch."""
-        self._prior = problem.prior
+        self._priors = problem.model.priors
         self.atoms_ = self._stream.atoms
-        self.activations_ = self._in_unit_of_data(problem, told.activations)
-        value = em.objective(problem, self.atoms_, 0.0, total * told.objective)
+        self.activations_ = self._in_unit_of_data(problem, result.activations)
+        value = em.objective(problem, self.atoms_, 0.0, total * result.objective)
         self.objectives_ = np.append(getattr(self, "objectives_", ()), value)
         self.objective_ = value
         self._publish_stream()
-        new = 1.0
-        if self.likelihood == "real":
-            weight = float(problem.sample_weight.sum())
-            new = dispersion(problem, -self._unit * weight * told.data_term)
+        new = dispersion(problem, problem.data.total_weight * result.data_term)
         share = minibatch.step_weight(self._stream.n_steps - 1)
         self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new
 
     @staticmethod
-    def _finish(problem: Problem, result: loop.Result[em.State]) -> loop.Result[em.State]:
+    def _finish(problem: Problem, result: Result[em.Factors]) -> Result[em.Factors]:
         """Solve for the activations, so that they are those that `transform` would return."""
         state = refine_maximum(problem, result.state)
         return result.ending_with(state, em.evaluate(problem, state))
 
-    def _publish(self, problem: Problem, result: loop.Result[em.State]) -> None:
+    def _publish(self, problem: Problem, result: Result[em.Factors]) -> None:
         """Set the fitted attributes."""
-        self._prior = problem.prior
+        self._priors = problem.model.priors
         self.atoms_ = result.state.atoms
         activations = self._in_unit_of_data(problem, result.state.activations)
-        self.activations_ = self._hand_out(problem, problem.place.kept(activations))
+        self.activations_ = self._gather(problem, problem.executor.persist(activations))
         self.objectives_ = np.array(result.objectives)
         self.objective_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
-        self.dispersion_ = 1.0
-        if self.likelihood == "real":
-            self.dispersion_ = dispersion(
-                problem, -self._unit * em.data_term(problem, result.state)
-            )
+        self.dispersion_ = dispersion_at(problem, result.state)
 
     def _prior_scale(self) -> float:
         return 1.0
@@ -365,4 +372,4 @@ class SkellamSNMF(BatchSkellamSNMF):
 @per_sample(rows=1)
 def _scale_samples(problem: Problem, activations: NDArray, unit: float) -> tuple[tuple, tuple]:
     """Activations in another unit, in the type of the data."""
-    return ((activations * activations.dtype.type(unit)).astype(problem.source.dtype),), ()
+    return ((activations * activations.dtype.type(unit)).astype(problem.dtype),), ()

@@ -6,8 +6,8 @@ A plain algorithm goes x₀ → x₁ → x₂. Both methods lay a parabola throu
 
 which is at x₂ for t = 1, and go on from further out, if that is no worse than x₁. They differ in
 how they choose t. The objective out there comes from the same pass as the step from there: what is
-refused costs one pass, and the objective never falls. A point is a NamedTuple of two arrays of
-numbers ≥ 0, whatever they mean; the first has a row for each sample.
+refused costs one pass, and the objective never falls. A point is a NamedTuple of arrays of numbers
+≥ 0, whatever they mean, one for each factor of the model.
 
 References
 ----------
@@ -19,7 +19,7 @@ A. Berlinet and C. Roland, "Acceleration of the EM algorithm: P-EM versus epsilo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -52,7 +52,7 @@ class Accelerable(Algorithm, Protocol):
         ...
 
 
-class State(NamedTuple):
+class AcceleratedState(NamedTuple):
     """A point, and how far to go from it: SQUAREM's bound on t, or parabolic EM's s."""
 
     point: Any
@@ -64,22 +64,22 @@ class Accelerated:
     """An algorithm whose step is a cycle of an acceleration; `reach` is the first one."""
 
     algorithm: Accelerable
-    cycle: Callable[[Accelerable, Any, State], tuple[State, Any]]
+    cycle: Callable[[Accelerable, Any, AcceleratedState], tuple[AcceleratedState, Any]]
     reach: float
 
-    def start(self, problem: Any, point: Any) -> State:
-        """State to begin with at `point`."""
-        return State(point, self.reach)
+    def start(self, problem: Any, point: Any) -> AcceleratedState:
+        """AcceleratedState to begin with at `point`."""
+        return AcceleratedState(point, self.reach)
 
-    def step(self, problem: Any, state: State) -> tuple[State, Any]:
+    def step(self, problem: Any, state: AcceleratedState) -> tuple[AcceleratedState, Any]:
         """One cycle, and an info that has the objective at `state`."""
         return self.cycle(self.algorithm, problem, state)
 
-    def evaluate(self, problem: Any, state: State) -> float:
+    def evaluate(self, problem: Any, state: AcceleratedState) -> float:
         """Objective at `state`."""
         return self.algorithm.evaluate(problem, state.point)
 
-    def point(self, state: State) -> Any:
+    def point(self, state: AcceleratedState) -> Any:
         """Where `state` is."""
         return state.point
 
@@ -92,18 +92,22 @@ def accelerate(algorithm: Accelerable, method: str | None) -> Algorithm:
     return Accelerated(algorithm, cycle, reach)
 
 
-def squarem(algorithm: Accelerable, problem: Any, state: State) -> tuple[State, Any]:
+def squarem(
+    algorithm: Accelerable, problem: Any, state: AcceleratedState
+) -> tuple[AcceleratedState, Any]:
     """One cycle of SQUAREM: t = |r| / |v|, at least 1 and at most the bound."""
     path, here, there = Parabola.from_steps(algorithm, problem, state.point)
     bound = state.reach
     t = min(max(path.step_length(problem), 1.0), bound)
     image, objective = path.try_out(algorithm, problem, t)
     if not reaches(objective, there.objective):
-        return State(path.end, max(bound / _SHRINKAGE, 1.0)), here
-    return State(image, min(_GROWTH * bound, _LONGEST) if t == bound else bound), here
+        return AcceleratedState(path.end, max(bound / _SHRINKAGE, 1.0)), here
+    return AcceleratedState(image, min(_GROWTH * bound, _LONGEST) if t == bound else bound), here
 
 
-def parabolic(algorithm: Accelerable, problem: Any, state: State) -> tuple[State, Any]:
+def parabolic(
+    algorithm: Accelerable, problem: Any, state: AcceleratedState
+) -> tuple[AcceleratedState, Any]:
     """One cycle of parabolic EM: t = 1 + 0.1 · 1.5^s, with a shorter one if that fails.
 
     The search for the best s goes on from cycle to cycle: what was good is tried further out in the
@@ -113,12 +117,12 @@ def parabolic(algorithm: Accelerable, problem: Any, state: State) -> tuple[State
     s, shorter = state.reach, max(state.reach - _DOWN, 0.0)
     image, objective = path.try_out(algorithm, problem, 1 + 0.1 * 1.5**s)
     if reaches(objective, there.objective):
-        return State(image, min(s + _UP, _FARTHEST)), here
+        return AcceleratedState(image, min(s + _UP, _FARTHEST)), here
     if shorter < s:
         image, objective = path.try_out(algorithm, problem, 1 + 0.1 * 1.5**shorter)
         if reaches(objective, there.objective):
-            return State(image, shorter), here
-    return State(path.end, shorter), here
+            return AcceleratedState(image, shorter), here
+    return AcceleratedState(path.end, shorter), here
 
 
 def reaches(objective: float, goal: float) -> bool:
@@ -146,9 +150,14 @@ class Parabola(NamedTuple):
         What a count tells about the logarithm of its mean is proportional to that mean. In a plain
         sum of squares the many numbers that are on their way to 0 would decide.
         """
-        of_samples, of_all = zip(*self, strict=True)
-        _, (first,) = problem.over_samples(_measure_samples, of_samples)
-        r2, v2 = np.sum([_relative(first), _relative(measure(*of_all, 1.0))], axis=0)
+        squares = []
+        for has_samples, points in self._by_factor(problem):
+            if has_samples:
+                _, (sums,) = problem.over_samples(_measure_samples, points)
+            else:
+                sums = measure(*points, 1.0)
+            squares.append(_relative(sums))
+        r2, v2 = np.sum(squares, axis=0)
         return math.sqrt(r2 / v2) if v2 > 0 else math.inf
 
     def try_out(self, algorithm: Accelerable, problem: Any, t: float) -> tuple[Any, float]:
@@ -159,16 +168,26 @@ class Parabola(NamedTuple):
 
     def at(self, problem: Any, t: float) -> Any:
         """Point at t, as a multiple of x₂: what did not move stays as it is, to the last bit."""
-        of_samples, of_all = zip(*self, strict=True)
         way = 2 * (t - 1), t * t - 1, _MOST_CHANGE
-        (moved,), _ = problem.over_samples(_extrapolate_samples, of_samples, way)
-        return self.end._make([moved, extrapolate(*of_all, *way)])
+        moved = []
+        for has_samples, points in self._by_factor(problem):
+            if has_samples:
+                (array,), _ = problem.over_samples(_extrapolate_samples, points, way)
+            else:
+                array = extrapolate(*points, *way)
+            moved.append(array)
+        return self.end._make(moved)
+
+    def _by_factor(self, problem: Any) -> Iterator[tuple[bool, tuple[NDArray, NDArray, NDArray]]]:
+        """Of each factor: whether it has a row for each sample, and its arrays in x₀, x₁ and x₂."""
+        for factor, points in zip(problem.model.factors, zip(*self, strict=True), strict=True):
+            yield factor.has_samples, points
 
 
 @per_sample(sums=1)
 def _measure_samples(problem: Any, x0: NDArray, x1: NDArray, x2: NDArray) -> tuple[tuple, tuple]:
     """Sums over samples, which count by their weights."""
-    return (), (measure(x0, x1, x2, problem.sample_weight[:, None]),)
+    return (), (measure(x0, x1, x2, problem.data.weights[:, None]),)
 
 
 @per_sample(rows=1)

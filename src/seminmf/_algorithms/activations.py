@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from .._data.executor import per_sample
 from .._kernels.em.rows import solve_by_em
-from .._kernels.newton.sweep import PRECISE, Effort, sweep
-from .._model.likelihoods import Integer
-from .._model.penalties import Maximum, Posterior
+from .._kernels.newton.sweep import PRECISE, NewtonControl, RowProblems, sweep
+from .._model.penalties import Maximum, Penalty, Posterior
+from ..special import exp_digamma
 from . import em, vb
-from .em import ACTIVATION_FLOOR
-from .problem import Problem, shares
+from .problem import Problem
 
 
 class Solution(NamedTuple):
@@ -25,14 +24,14 @@ class Solution(NamedTuple):
     activations : (J, K) array, float64
     values : (J,) array
         Value of each row's problem; 0 after EM.
-    slopes, grams : arrays
+    slopes, hessian_blocks : arrays
         What the atoms need (`newton.Sweep`); empty, if it was not asked for.
     """
 
     activations: NDArray
     values: NDArray
     slopes: NDArray = np.empty(0)
-    grams: NDArray = np.empty(0)
+    hessian_blocks: NDArray = np.empty(0)
 
 
 # How much better, relatively, another stationary point must be to be preferred.
@@ -45,24 +44,24 @@ def solve_maximum(problem: Problem, atoms: NDArray) -> NDArray:
     return activations
 
 
-def refine_maximum(problem: Problem, point: em.State) -> em.State:
+def refine_maximum(problem: Problem, point: em.Factors) -> em.Factors:
     """The point with the activations that belong to its atoms, in the type of the data."""
     (solved,), _ = problem.over_samples(_refine_maximum, (point.activations,), point.atoms)
-    return em.State(problem.place.kept(solved), point.atoms)
+    return em.Factors(problem.executor.persist(solved), point.atoms)
 
 
 def solve_posterior(problem: Problem, atom_shape: NDArray) -> NDArray:
     """Posterior shapes of the activations, given those of the atoms."""
-    atoms, _ = vb.geometric_atoms(atom_shape, problem.prior.atom_shape)
+    atoms, _ = problem.model.atoms.prior.geometric_means(atom_shape)
     (shape,), _ = problem.over_samples(_solve_posterior, (), atoms)
     return shape
 
 
-def refine_posterior(problem: Problem, point: vb.State) -> vb.State:
+def refine_posterior(problem: Problem, point: vb.Posteriors) -> vb.Posteriors:
     """The point with the activations' posterior that belongs to its atoms', in the data's type."""
-    atoms, _ = vb.geometric_atoms(point.atom_shape, problem.prior.atom_shape)
+    atoms, _ = problem.model.atoms.prior.geometric_means(point.atom_shape)
     (shape,), _ = problem.over_samples(_refine_posterior, (point.activation_shape,), atoms)
-    return vb.State(problem.place.kept(shape), point.atom_shape)
+    return vb.Posteriors(problem.executor.persist(shape), point.atom_shape)
 
 
 @per_sample(rows=1)
@@ -73,7 +72,7 @@ def _solve_maximum(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
 @per_sample(rows=1)
 def _refine_maximum(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     solved = refine(problem, Maximum(problem.mass), atoms, activations)
-    return (solved.astype(problem.source.dtype),), ()
+    return (solved.astype(problem.dtype),), ()
 
 
 @per_sample(rows=1)
@@ -84,25 +83,23 @@ def _solve_posterior(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
 
 @per_sample(rows=1)
 def _refine_posterior(problem: Problem, shape: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
-    means, _ = vb.geometric(problem, shape)
+    means, _ = vb.geometric_means(problem, shape)
     solved = refine(problem, Posterior(problem.mass), atoms, means)
-    return (vb.shape_of(problem, solved).astype(problem.source.dtype),), ()
+    return (vb.shape_of(problem, solved).astype(problem.dtype),), ()
 
 
 def solve(
     problem: Problem,
-    kind: Maximum | Posterior,
+    kind: Penalty,
     atoms: NDArray,
-    effort: Effort = PRECISE,
+    control: NewtonControl = PRECISE,
     collect: bool = False,
 ) -> Solution:
     """Solve every row from a start that only the row decides."""
-    return _solve_from(problem, kind, atoms, own_start(problem, kind), effort, collect)
+    return _solve_from(problem, kind, atoms, own_start(problem, kind), control, collect)
 
 
-def refine(
-    problem: Problem, kind: Maximum | Posterior, atoms: NDArray, activations: NDArray
-) -> NDArray:
+def refine(problem: Problem, kind: Penalty, atoms: NDArray, activations: NDArray) -> NDArray:
     """What `solve` returns, unless a row's problem is not convex and `activations` lead further."""
     solution = solve(problem, kind, atoms)
     if is_convex(problem):
@@ -115,55 +112,56 @@ def refine(
 
 def is_convex(problem: Problem) -> bool:
     """Whether each row has one optimal value: D is convex, and so are penalties of shapes ≥ 1."""
-    real = not isinstance(problem.likelihood, Integer)
-    return real and bool(np.all(problem.prior.activation_shape >= 1))
+    return problem.model.likelihood.convex and problem.model.activations.prior.is_log_concave
 
 
-def own_start(problem: Problem, kind: Maximum | Posterior) -> NDArray:
+def own_start(problem: Problem, kind: Penalty) -> NDArray:
     """Each row's Σ|x|, divided among the components, plus the prior's part."""
-    share = shares(problem)
-    shape, rate, _ = problem.prior
-    excess = shape - 1 if isinstance(kind, Maximum) else shape
-    start = (share[:, None] + np.maximum(excess, 0) / problem.mass) / (1 + rate)
+    share = problem.data.shares(problem.model.likelihood.unit, problem.n_components)
+    prior = problem.model.activations.prior
+    excess = prior.shape + kind.excess
+    start = (share[:, None] + np.maximum(excess, 0) / problem.mass) / (1 + prior.rate)
     return np.broadcast_to(start, (len(share), problem.n_components))
 
 
 def _solve_from(
     problem: Problem,
-    kind: Maximum | Posterior,
+    kind: Penalty,
     atoms: NDArray,
     start: NDArray,
-    effort: Effort = PRECISE,
+    control: NewtonControl = PRECISE,
     collect: bool = False,
 ) -> Solution:
-    shape, rate, _ = problem.prior
+    model, data = problem.model, problem.data
+    prior = model.activations.prior
     activations = np.array(start, dtype=np.float64, order="C")
-    if isinstance(kind, Maximum) and np.any(shape < 1):
-        solve_by_em(
-            problem.source,
-            problem.likelihood,
-            problem.mass,
-            ACTIVATION_FLOOR,
-            atoms,
-            shape,
-            rate,
-            activations,
-            problem.pool,
-        )
+    atoms = np.ascontiguousarray(atoms, dtype=np.float64)
+    problems = RowProblems(model.likelihood, kind, prior, atoms, data.weights)
+    if kind.has_pole and not prior.is_log_concave:
+        solve_by_em(data.source, problems, activations, problem.executor)
         return Solution(activations, np.zeros(len(activations)))
     found = sweep(
-        problem.source,
-        problem.likelihood,
-        kind,
-        effort,
+        data.source,
+        problems,
         activations,
-        np.ascontiguousarray(atoms, dtype=np.float64),
-        shape,
-        rate,
-        problem.sample_weight,
+        control,
+        problem.executor,
         gains=np.full(len(activations), np.inf),
-        threshold=0.0,
-        pool=problem.pool,
         collect=collect,
     )
-    return Solution(found.activations, found.values, found.slopes, found.grams)
+    return Solution(found.activations, found.values, found.slopes, found.hessian_blocks)
+
+
+@per_sample(rows=2)
+def posterior_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
+    """Posterior rates and means of activations, in the unit of X and the type of the data."""
+    dtype = problem.dtype
+    rate = problem.model.activations.prior.posterior_rate() / problem.model.likelihood.dispersion
+    means = np.divide(shape, rate, out=np.empty(shape.shape, dtype))
+    return (np.broadcast_to(rate, shape.shape).astype(dtype), means), ()
+
+
+@per_sample(rows=1)
+def geometric_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
+    """Geometric means of the activations' posterior, but for the unit."""
+    return (exp_digamma(shape) / problem.model.activations.prior.posterior_rate(),), ()

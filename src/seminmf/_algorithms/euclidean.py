@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.source import Source
-from .._data.threads import Pool
+from .._data.executor import LocalExecutor
+from .._data.source import Data
 from .._kernels.euclidean.least_squares import DESCEND, KEEP, MULTIPLY, Sums, sweep
-from .loop import UNRECORDED, Recorder
+from .loop import Info
 
 SOLVERS = {"hals": DESCEND, "multiplicative": MULTIPLY}
 
@@ -34,136 +34,123 @@ _SINGULAR = 1e-12
 _NOTHING = 1e-200
 
 
-class Problem(NamedTuple):
-    """What stays the same during a fit.
-
-    Attributes
-    ----------
-    source : Source
-    unit : float
-        The components are in this unit; activations have none.
-    sample_weight : (J,) array
-    frozen : (K,) boolean array
-        Components that stay.
-    complete : bool
-        Whether there are no gaps.
-    solver : {"hals", "multiplicative"}
-    pool : Pool
-    recorder : Recorder
-        Who is told of the iterations.
-    """
-
-    source: Source
-    unit: float
-    sample_weight: NDArray
-    frozen: NDArray
-    complete: bool
-    solver: str
-    pool: Pool
-    recorder: Recorder = UNRECORDED
-
-    def sweep(
-        self,
-        point: Point,
-        rule: int,
-        before: NDArray | None = None,
-        momentum: float = 0.0,
-    ) -> Sums:
-        """A sweep over the data from `point`."""
-        return sweep(
-            self.source,
-            self.unit,
-            self.sample_weight,
-            point.components,
-            point.activations,
-            self.pool,
-            rule=rule,
-            complete=self.complete,
-            before=before,
-            momentum=momentum,
-        )
-
-
-class Point(NamedTuple):
-    """Activations (J, K) and components (K, I), float64, in the problem's unit."""
+class SignedFactors(NamedTuple):
+    """Activations (J, K) and components (K, I), float64, in the unit of computations."""
 
     activations: NDArray
     components: NDArray
 
 
-class State(NamedTuple):
+class LeastSquares(NamedTuple):
+    """What stays the same during a fit.
+
+    Attributes
+    ----------
+    data : Data
+    unit : float
+        The components are in this unit; activations have none.
+    frozen : (K,) boolean array
+        Components that stay.
+    solver : {"hals", "multiplicative"}
+    executor : LocalExecutor
+    """
+
+    data: Data
+    unit: float
+    frozen: NDArray
+    solver: str
+    executor: LocalExecutor
+
+    def sweep(
+        self,
+        point: SignedFactors,
+        rule: int,
+        before: NDArray | None = None,
+        momentum: float = 0.0,
+    ) -> Sums:
+        """A sweep over the data from `point`."""
+        source = self.data.source
+        return sweep(
+            source,
+            self.unit,
+            self.data.weights,
+            point.components,
+            point.activations,
+            self.executor,
+            rule=rule,
+            complete=self.data.summary.n_observed == source.n_cells,
+            before=before,
+            momentum=momentum,
+        )
+
+
+class DescentState(NamedTuple):
     """The best point so far with its objective, and where to look next.
 
     Attributes
     ----------
-    best : Point
+    best : SignedFactors
     objective : float
-    proposal : Point
+    proposal : SignedFactors
         The next point to judge.
     moved : (J, K) array
         Activations that the last sweep led to, without extrapolation.
     momentum : float
     """
 
-    best: Point
+    best: SignedFactors
     objective: float
-    proposal: Point
+    proposal: SignedFactors
     moved: NDArray
     momentum: float
 
 
-class Info(NamedTuple):
-    """Objective at the state that the step started from."""
-
-    objective: float
-
-
-def with_best_components(problem: Problem, point: Point) -> Point:
+def with_best_components(problem: LeastSquares, point: SignedFactors) -> SignedFactors:
     """The point with the components that are best for its activations."""
     return point._replace(components=fitted(problem, point.components, problem.sweep(point, KEEP)))
 
 
-def start(problem: Problem, point: Point) -> State:
+def start(problem: LeastSquares, point: SignedFactors) -> DescentState:
     """State to begin with at `point`."""
     momentum = 0.0 if problem.solver == "multiplicative" else _FIRST
     found = problem.sweep(point, SOLVERS[problem.solver])
     components = fitted(problem, point.components, found)
-    proposal = Point(found.ahead, components)
-    return State(point, -0.5 * found.loss, proposal, found.activations, momentum)
+    proposal = SignedFactors(found.ahead, components)
+    return DescentState(point, -0.5 * found.loss, proposal, found.activations, momentum)
 
 
-def step(problem: Problem, state: State) -> tuple[State, Info]:
+def step(problem: LeastSquares, state: DescentState) -> tuple[DescentState, Info]:
     """One sweep: judge the proposal, and make the next."""
     best, goal, proposal, moved, momentum = state
     info = Info(goal)
     found = problem.sweep(proposal, SOLVERS[problem.solver], moved, momentum)
     objective = -0.5 * found.loss
     if objective >= goal:
-        following = Point(found.ahead, fitted(problem, proposal.components, found))
+        following = SignedFactors(found.ahead, fitted(problem, proposal.components, found))
         momentum = min(_GROWTH * momentum, _MOST)
-        return State(proposal, objective, following, found.activations, momentum), info
+        return DescentState(proposal, objective, following, found.activations, momentum), info
     if np.array_equal(proposal.activations, moved):
         return state, info  # all that is left to gain is rounding
     careful = with_best_components(problem, best._replace(activations=moved))
     return state._replace(proposal=careful, momentum=_SHRINKAGE * momentum), info
 
 
-def objective(problem: Problem, point: Point) -> float:
+def objective(problem: LeastSquares, point: SignedFactors) -> float:
     """−½ Σ weight (x − a W)² at a point."""
     return -0.5 * problem.sweep(point, KEEP).loss
 
 
-def evaluate(problem: Problem, state: State) -> float:
+def evaluate(problem: LeastSquares, state: DescentState) -> float:
     """Objective at `state`."""
     return state.objective
 
 
-def point(state: State) -> Point:
+def point(state: DescentState) -> SignedFactors:
     """Where `state` is."""
     return state.best
 
 
-def fitted(problem: Problem, components: NDArray, sums: Sums) -> NDArray:
+def fitted(problem: LeastSquares, components: NDArray, sums: Sums) -> NDArray:
     """Least squares for the components that are not frozen.
 
     It is a step from where they are, in the directions that the activations tell something of: a

@@ -1,23 +1,59 @@
-"""The loop that all algorithms share: iterate, watch the objective, stop.
-
-The rule for stopping: the objective gained less than `tol` times its size over the last `WINDOW`
-iterations. One iteration's gain would not do: EM is slow on this model, and each of a thousand
-small gains looks like the end.
-"""
+"""The loop that all algorithms share: iterate, watch the objective, stop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 
-from .._estimators.progress import Progress
-
+# One iteration's gain would not tell whether a run has converged: EM is slow on this model, and
+# each of a thousand small gains looks like the end.
 WINDOW = 20
 
 Reason = Literal["tolerance", "max_iter", "interrupted"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 P = TypeVar("P")
+
+
+class Info(NamedTuple):
+    """What a step tells: the objective at the state that it started from.
+
+    Or at the state that it led to, where `Stopping` says so.
+    """
+
+    objective: float
+
+
+class Stopping(NamedTuple):
+    """When a run ends.
+
+    Attributes
+    ----------
+    max_iter : int
+        After so many iterations.
+    tol : float
+        When the objective gained at most this over the last `window` iterations. With 0 it never
+        does, though rounding may turn a gain into a loss.
+    window : int
+    relative : bool
+        Whether `tol` is a share of the objective's size.
+    of_following : bool
+        Whether steps tell the objective of the state that they lead to. Then it is the start that
+        is evaluated, and not the end.
+    """
+
+    max_iter: int
+    tol: float
+    window: int = WINDOW
+    relative: bool = True
+    of_following: bool = False
+
+    def is_met(self, objectives: list[float]) -> bool:
+        """Whether the objectives say that the run has converged."""
+        if len(objectives) <= self.window or self.tol == 0:
+            return False
+        gain = objectives[-1] - objectives[-1 - self.window]
+        return gain <= self.tol * (abs(objectives[-1]) if self.relative else 1.0)
 
 
 class Algorithm(Protocol):
@@ -31,7 +67,7 @@ class Algorithm(Protocol):
         """State to begin with at `point`."""
         ...
 
-    def step(self, problem: Any, state: Any) -> tuple[Any, Any]:
+    def step(self, problem: Any, state: Any) -> tuple[Any, Info]:
         """One iteration, and an info that has the objective at `state`."""
         ...
 
@@ -60,6 +96,18 @@ class Run(NamedTuple):
     state: Any
     objectives: list[float]
     reason: Reason | None = None
+
+
+class Progress(Protocol):
+    """Who shows how far a run is."""
+
+    def update(self, objective: float) -> None:
+        """One more iteration, with this objective."""
+        ...
+
+    def skip(self, n: int) -> None:
+        """Iterations that were done at an earlier time."""
+        ...
 
 
 class Recorder(Protocol):
@@ -142,29 +190,15 @@ class Result(NamedTuple, Generic[P]):
         return other._replace(objectives=[*self.objectives, *other.objectives])
 
 
-def has_converged(objectives: list[float], tol: float) -> bool:
-    """Whether the gain over the last `WINDOW` iterations is at most `tol`, relative.
-
-    With a `tol` of 0 it never is, though rounding may turn a gain into a loss.
-    """
-    if len(objectives) <= WINDOW or tol == 0:
-        return False
-    gain = objectives[-1] - objectives[-1 - WINDOW]
-    return gain <= tol * abs(objectives[-1])
-
-
 def run(
     algorithm: Algorithm,
     problem: Any,
     begin: Callable[[], P],
-    *,
-    max_iter: int,
-    tol: float,
+    stopping: Stopping,
     progress: Progress,
     recorder: Recorder = UNRECORDED,
 ) -> Result[P]:
-    """Iterate an algorithm from the point that `begin` returns, until it has converged, or
-    `max_iter` times.
+    """Iterate an algorithm from the point that `begin` returns.
 
     A run that `recorder` knows goes on from where it was. Points may be large, so the first one
     should not be kept by the caller.
@@ -172,31 +206,36 @@ def run(
     known = _begin(algorithm, problem, begin(), recorder)
     if known.reason is not None:
         return Result(known.state, known.objectives, known.reason)
-    objectives = known.objectives
+    objectives, ahead = known.objectives, int(stopping.of_following)
     if objectives:
-        progress.skip(len(objectives))
-    # A state and the number of objectives before it change at once, whenever Ctrl-C comes.
-    here = known.state, len(objectives)
+        progress.skip(len(objectives) - ahead)
+    elif stopping.of_following:
+        objectives.append(algorithm.evaluate(problem, known.state))
+    # A state and the number of iterations before it change at once, whenever Ctrl-C comes.
+    here = known.state, len(objectives) - ahead
     del known
+    converged = False
     try:
-        while here[1] < max_iter:
+        while here[1] < stopping.max_iter and not converged:
             recorder.keep(Run(here[0], objectives))
             following, info = algorithm.step(problem, here[0])
             progress.update(info.objective)
             objectives.append(info.objective)
-            if has_converged(objectives, tol):
-                break
-            here = following, len(objectives)
-        else:
+            converged = stopping.is_met(objectives)
+            if not converged or stopping.of_following:
+                here = following, len(objectives) - ahead
+        if not converged and not stopping.of_following:
             objectives.append(algorithm.evaluate(problem, here[0]))
+            converged = stopping.is_met(objectives)
     except KeyboardInterrupt:
         # The step that was cut off left no trace; the state may not have been evaluated yet.
         state, n_iter = here
-        recorder.stop(Run(state, objectives[:n_iter]))
-        objectives = [*objectives[:n_iter], algorithm.evaluate(problem, state)]
+        objectives = objectives[: n_iter + ahead]
+        recorder.stop(Run(state, objectives))
+        if not stopping.of_following:
+            objectives = [*objectives, algorithm.evaluate(problem, state)]
         return Result(algorithm.point(state), objectives, "interrupted")
-    reason: Reason = "tolerance" if has_converged(objectives, tol) else "max_iter"
-    result = Result(algorithm.point(here[0]), objectives, reason)
+    result = Result(algorithm.point(here[0]), objectives, "tolerance" if converged else "max_iter")
     recorder.end(Run(*result))
     return result
 

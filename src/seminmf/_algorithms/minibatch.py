@@ -16,28 +16,26 @@ J. Mairal, "Stochastic majorization-minimization algorithms for large-scale opti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .._data.dense import DenseSource
-from .._data.disk import DiskSource
-from .._data.source import Source
-from .._data.sparse import SparseSource
 from .._kernels.newton.features import move_features
-from .._kernels.newton.sweep import Effort
+from .._kernels.newton.sweep import NewtonControl
 from .._model.penalties import Maximum, Posterior
 from . import activations as rows
 from . import em, newton, vb
+from .loop import Info
 from .problem import Problem
 
 # Step n has the weight (delay + n)^-forgetting.
 _DELAY, _FORGETTING = 1.0, 0.5
 # How far a batch is solved for its activations: with fewer steps the atoms are biased.
-_ROUGH = Effort(20, 20, 1e-2, 1e-3, False)
+_ROUGH = NewtonControl(20, 20, 1e-2, 1e-3, False)
 # The first batches speak of counts: the quadratic model of random atoms leads to poor optima.
 _WARM_UP = 10
 # Cells of a sparse batch that is made dense.
@@ -46,22 +44,30 @@ _MOST_CELLS = 1 << 22
 _MOST_NUMBERS = 1 << 24
 
 
-class Model(NamedTuple):
-    """The quadratic model ½ θ·grams·θ + slopes·θ of a feature's problem, for a sample.
+class QuadraticModel(NamedTuple):
+    """The quadratic model ½ θ·hessian_blocks·θ + slopes·θ of a feature's problem, for a sample.
 
     Attributes
     ----------
     slopes : (2, K, I) array
         Slope at θ = 0.
-    grams : (3, K (K + 1) / 2, I) array
+    hessian_blocks : (3, K (K + 1) / 2, I) array
         As `newton.Sweep` has them.
-    price : (K,) array
+    rate_sum : (K,) array
         Mean of β λ.
     """
 
     slopes: NDArray
-    grams: NDArray
-    price: NDArray
+    hessian_blocks: NDArray
+    rate_sum: NDArray
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no batch has told anything of it yet."""
+        return self.rate_sum.size == 0
+
+
+NO_MODEL = QuadraticModel(np.empty((0, 0, 0)), np.empty((0, 0, 0)), np.empty(0))
 
 
 class Stream(NamedTuple):
@@ -73,8 +79,8 @@ class Stream(NamedTuple):
         Atoms, or their posterior shapes.
     counts : (2, K, I) array
         Mean of the expected counts of a sample, in the problem's unit.
-    model : Model or None
-        None during the warm-up, and where Newton's method is not used.
+    model : QuadraticModel
+        Empty during the warm-up, and where Newton's method is not used.
     n_steps : int
         Number of batches.
     n_samples : float
@@ -83,13 +89,18 @@ class Stream(NamedTuple):
 
     atoms: NDArray
     counts: NDArray
-    model: Model | None = None
+    model: QuadraticModel = NO_MODEL
     n_steps: int = 0
     n_samples: float = 0.0
 
+    @classmethod
+    def from_atoms(cls, atoms: NDArray) -> Stream:
+        """A stream that begins with these atoms, before its first batch."""
+        return cls(atoms, np.zeros(atoms.shape))
 
-class Told(NamedTuple):
-    """What a batch told about itself.
+
+class BatchResult(NamedTuple):
+    """What is known of a batch after its step.
 
     Attributes
     ----------
@@ -104,6 +115,68 @@ class Told(NamedTuple):
     data_term: float
 
 
+# Learns from one batch, next to what is known and to how many samples there are.
+Learn = Callable[[Problem, Stream, float], tuple[Stream, BatchResult]]
+
+
+class EpochState(NamedTuple):
+    """What the batches have told, and how many epochs there were."""
+
+    stream: Stream
+    n_epochs: int
+
+
+class Epochs:
+    """The algorithm whose iteration is an epoch: all samples once, in batches.
+
+    Parameters
+    ----------
+    learn : callable
+        Learns from a batch.
+    batch_size : int
+    random : RandomState
+        Source of the batches. A run that goes on from a checkpoint finds it as it was.
+    """
+
+    def __init__(self, learn: Learn, batch_size: int, random: RandomState) -> None:
+        self._learn, self._batch_size, self._random = learn, batch_size, random
+        self._n_drawn = 0
+
+    def start(self, problem: Problem, point: Stream) -> EpochState:
+        """State before the first epoch."""
+        return EpochState(point, 0)
+
+    def point(self, state: EpochState) -> Stream:
+        """What the batches have told."""
+        return state.stream
+
+    def step(self, problem: Problem, state: EpochState) -> tuple[EpochState, Info]:
+        """One epoch, and the objective that its batches had, in sum."""
+        self.skip_to(problem, state.n_epochs)
+        stream, objective, total = state.stream, 0.0, problem.data.total_weight
+        for samples in self._batches(problem):
+            batch = problem.of_samples(samples)
+            weight = batch.data.total_weight
+            if weight > 0:
+                stream, result = self._learn(batch, stream, total)
+                objective += weight * result.objective
+        return EpochState(stream, state.n_epochs + 1), Info(objective)
+
+    def evaluate(self, problem: Problem, state: EpochState) -> float:
+        """Not known: an epoch has the objectives that batches had on the way."""
+        return math.nan
+
+    def skip_to(self, problem: Problem, n_epochs: int) -> None:
+        """Draw the batches of epochs that were done at an earlier time."""
+        while self._n_drawn < n_epochs:
+            for _ in self._batches(problem):
+                pass
+
+    def _batches(self, problem: Problem) -> Iterator[Any]:
+        self._n_drawn += 1
+        return problem.data.source.batches(self._batch_size, self._random)
+
+
 def known(problem: Problem, atoms: NDArray, activations: NDArray) -> Stream:
     """A stream that goes on after a fit, whose counts are those of the reconstruction.
 
@@ -111,69 +184,57 @@ def known(problem: Problem, atoms: NDArray, activations: NDArray) -> Stream:
     """
     n_samples = len(activations)
     counts = activations.mean(axis=0, dtype=np.float64)[:, None] * atoms.astype(np.float64)
-    ratio = n_samples / max(float(problem.sample_weight.sum()), 1.0)
+    ratio = n_samples / max(problem.data.total_weight, 1.0)
     n_steps = max(_WARM_UP + 1, int(ratio ** (1 / _FORGETTING)))
-    return Stream(atoms, counts, None, n_steps, float(n_samples))
-
-
-def batches(source: Source, size: int, random: RandomState) -> Iterator[NDArray | slice]:
-    """All samples once, some at a time: drawn at random, or as they lie on a disk."""
-    n_samples = source.shape[0]
-    starts = range(0, n_samples, size)
-    if isinstance(source, DiskSource):
-        for number in random.permutation(len(starts)):
-            yield slice(starts[number], min(starts[number] + size, n_samples))
-        return
-    order = random.permutation(n_samples)
-    for start in starts:
-        yield np.sort(order[start : start + size])
+    return Stream(atoms, counts, NO_MODEL, n_steps, float(n_samples))
 
 
 def _dense(problem: Problem) -> Problem:
     """The problem of a small sparse batch, made dense, as Newton's method needs it."""
-    source = problem.source
-    if not isinstance(source, SparseSource) or math.prod(source.shape) > _MOST_CELLS:
+    source = problem.data.source
+    if not source.stores_cells or math.prod(source.shape) > _MOST_CELLS:
         return problem
-    return problem._replace(source=DenseSource(source.rows(0, source.shape[0])))
+    return replace(problem, data=problem.data._replace(source=source.dense()))
 
 
 def _uses_newton(problem: Problem, solver: str) -> bool:
     """Whether Newton's method is asked for, and can be used."""
     n_pairs = problem.n_components * (problem.n_components + 1) // 2
-    few = 3 * n_pairs * problem.source.shape[1] <= _MOST_NUMBERS
+    few = 3 * n_pairs * problem.data.shape[1] <= _MOST_NUMBERS
     return solver == "newton" and few and newton.suits(problem)
 
 
 def learn_maximum(
     problem: Problem, stream: Stream, total: float, solver: str
-) -> tuple[Stream, Told]:
+) -> tuple[Stream, BatchResult]:
     """One batch for the maximum a posteriori; `total` is how many samples there are in all."""
     atoms = stream.atoms
     if solver == "newton":
         problem = _dense(problem)
     # A stream that goes on after a fit has no model, and one batch would not do for it.
-    is_warm = stream.model is not None or stream.n_steps == _WARM_UP
+    is_warm = not stream.model.is_empty or stream.n_steps == _WARM_UP
     by_newton = is_warm and _uses_newton(problem, solver)
     found = rows.solve(problem, Maximum(problem.mass), atoms, _ROUGH, collect=by_newton)
-    activations = found.activations.astype(problem.source.dtype, copy=False)
+    activations = found.activations.astype(problem.dtype, copy=False)
     _, sums = em.step_samples(problem, activations, atoms)
-    following, told = _counted(problem, stream, atoms, activations, sums)
+    following, result = _counted(problem, stream, atoms, activations, sums)
     if by_newton:
         model = _averaged(stream, _model(problem, atoms, activations, found))
-        return _minimised(problem, following, model, total), told
-    return following._replace(atoms=em.update_atoms(problem, atoms, total * following.counts)), told
+        return _minimised(problem, following, model, total), result
+    return following._replace(
+        atoms=em.update_atoms(problem, atoms, total * following.counts)
+    ), result
 
 
-def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Stream, Told]:
+def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Stream, BatchResult]:
     """One batch for variational Bayes: a step along the natural gradient."""
-    atoms, _ = vb.geometric_atoms(stream.atoms, problem.prior.atom_shape)
+    atoms, _ = problem.model.atoms.prior.geometric_means(stream.atoms)
     found = rows.solve(problem, Posterior(problem.mass), atoms, _ROUGH)
-    shape = vb.shape_of(problem, found.activations).astype(problem.source.dtype, copy=False)
+    shape = vb.shape_of(problem, found.activations).astype(problem.dtype, copy=False)
     _, sums = vb.step_samples(problem, shape, atoms)
-    following, told = _counted(problem, stream, atoms, shape, sums)
-    atom_shape = problem.mass * total * following.counts + problem.prior.atom_shape
-    atom_shape[:, problem.frozen] = stream.atoms[:, problem.frozen]
-    return following._replace(atoms=atom_shape.astype(stream.atoms.dtype)), told
+    following, result = _counted(problem, stream, atoms, shape, sums)
+    atom_shape = vb.update_atoms(problem, stream.atoms, problem.mass * total * following.counts)
+    return following._replace(atoms=atom_shape), result
 
 
 def step_weight(n_steps: int) -> float:
@@ -183,68 +244,70 @@ def step_weight(n_steps: int) -> float:
 
 def _counted(
     problem: Problem, stream: Stream, atoms: NDArray, activations: NDArray, sums: tuple
-) -> tuple[Stream, Told]:
+) -> tuple[Stream, BatchResult]:
     """What an E-step's sums add to the mean of the counts, and tell about the batch."""
     u_atoms, data_term, activation_term = sums
-    weight = float(problem.sample_weight.sum())
+    weight = problem.data.total_weight
     objective = problem.mass * data_term + activation_term
     following = stream._replace(
         counts=_mixed(stream.counts, atoms * u_atoms / weight, step_weight(stream.n_steps)),
         n_steps=stream.n_steps + 1,
         n_samples=stream.n_samples + weight,
     )
-    return following, Told(activations, objective / weight, data_term / weight)
+    return following, BatchResult(activations, objective / weight, data_term / weight)
 
 
-def _model(problem: Problem, atoms: NDArray, activations: NDArray, found: Any) -> Model:
+def _model(problem: Problem, atoms: NDArray, activations: NDArray, found: Any) -> QuadraticModel:
     """The quadratic model at the batch's activations."""
-    price, _ = newton.prior_sums(problem, activations)
-    numbers = found.slopes - _times(found.grams, atoms), found.grams, price
-    return Model(*(part / float(problem.sample_weight.sum()) for part in numbers))
+    rate_sum, _ = newton.prior_sums(problem, activations)
+    numbers = found.slopes - _times(found.hessian_blocks, atoms), found.hessian_blocks, rate_sum
+    return QuadraticModel(*(part / problem.data.total_weight for part in numbers))
 
 
-def _averaged(stream: Stream, new: Model) -> Model:
+def _averaged(stream: Stream, new: QuadraticModel) -> QuadraticModel:
     """The mean of the models so far and a new one."""
-    if stream.model is None:
+    if stream.model.is_empty:
         return new
     rate = step_weight(stream.n_steps - _WARM_UP)
-    return Model(*(_mixed(*pair, rate) for pair in zip(stream.model, new, strict=True)))
+    return QuadraticModel(*(_mixed(*pair, rate) for pair in zip(stream.model, new, strict=True)))
 
 
 def _mixed(before: NDArray, new: NDArray, rate: float) -> NDArray:
     return (1 - rate) * before + rate * new
 
 
-def _minimised(problem: Problem, stream: Stream, model: Model, total: float) -> Stream:
+def _minimised(problem: Problem, stream: Stream, model: QuadraticModel, total: float) -> Stream:
     """The atoms at the minimum of the model; their sums go into the activations to come."""
     atoms = stream.atoms.astype(np.float64)
-    excess = problem.prior.activation_shape - 1
+    excess = problem.model.activations.prior.shape - 1
     excess = np.broadcast_to(total * excess / problem.mass, (1, problem.n_components))[0]
-    terms = newton.prior_terms(problem, total * model.price, excess, atoms)
-    slopes = total * (model.slopes + _times(model.grams, atoms)) + terms.price[:, None]
-    moves = move_features(slopes, total * model.grams, atoms, terms.excess, problem.frozen)
+    terms = newton.prior_terms(problem, total * model.rate_sum, excess, atoms)
+    slopes = total * (model.slopes + _times(model.hessian_blocks, atoms)) + terms.rate_sum[:, None]
+    moves = move_features(
+        slopes, total * model.hessian_blocks, atoms, terms.excess, problem.model.atoms.frozen
+    )
     totals, atoms = newton.normalised(problem, atoms, newton.moved(atoms, moves))
-    model = Model(
+    model = QuadraticModel(
         model.slopes * totals[:, None],
-        model.grams * _pairs(np.outer(totals, totals))[:, None],
-        model.price * totals,
+        model.hessian_blocks * _pairs(np.outer(totals, totals))[:, None],
+        model.rate_sum * totals,
     )
     return stream._replace(atoms=atoms.astype(stream.atoms.dtype), model=model)
 
 
 def _pairs(matrix: NDArray) -> NDArray:
-    """The part of a matrix (K, K) on and below its diagonal, as `grams` have it."""
+    """The part of a matrix (K, K) on and below its diagonal, as `hessian_blocks` have it."""
     return matrix[np.tril_indices(len(matrix))]
 
 
-def _times(grams: NDArray, atoms: NDArray) -> NDArray:
-    """grams · θ, (2, K, I)."""
+def _times(hessian_blocks: NDArray, atoms: NDArray) -> NDArray:
+    """hessian_blocks · θ, (2, K, I)."""
     result = np.zeros(atoms.shape)
     blocks = ((0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 1, 1))
     for t, s, u in blocks:
         first = 0
         for k in range(atoms.shape[1]):
-            row = grams[t, first : first + k + 1]
+            row = hessian_blocks[t, first : first + k + 1]
             result[s, k] += np.einsum("mi,mi->i", row, atoms[u, : k + 1])
             result[s, :k] += row[:k] * atoms[u, k]
             first += k + 1

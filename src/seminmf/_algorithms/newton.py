@@ -10,6 +10,7 @@ EM's.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from .._data.executor import per_sample
-from .._data.sparse import SparseSource
 from .._kernels.newton.features import move_features
 from .._kernels.newton.lanes import TOWARDS_BARRIER
-from .._kernels.newton.sweep import NO_STEP, ONE_STEP, Effort, Sweep, sweep
-from .._model.factors import NOTHING
+from .._kernels.newton.sweep import NO_STEP, ONE_STEP, NewtonControl, RowProblems, Sweep, sweep
 from .._model.penalties import Maximum
+from .._model.priors import NOTHING
 from . import em
+from .loop import Info
 from .problem import Problem
 
 # The first iterations are EM's, several of them in the place of one, at about the same cost: from a
@@ -45,7 +46,7 @@ _LEAST_FEATURES = 16
 _NO_ATOM = 1e-30
 
 
-class State(NamedTuple):
+class NewtonState(NamedTuple):
     """Where the iterations are, and what the next proposal is made of.
 
     Attributes
@@ -60,7 +61,7 @@ class State(NamedTuple):
         What each feature contributes to minus the objective there.
     trust : (I,) array
         Share of its step that a feature takes.
-    previous : em.State
+    previous : em.Factors
         Where the last Newton step led, without extrapolation.
     momentum : float
         The next extrapolation continues from there by this share of the way made.
@@ -80,7 +81,7 @@ class State(NamedTuple):
     moves: NDArray
     features: NDArray
     trust: NDArray
-    previous: em.State
+    previous: em.Factors
     momentum: float
     failures: int
     gains: NDArray
@@ -88,14 +89,8 @@ class State(NamedTuple):
     age: int
 
 
-class Info(NamedTuple):
-    """Objective at the state that the step started from."""
-
-    objective: float
-
-
 class Terms(NamedTuple):
-    """Objective of the unnormalised atoms θ beside the likelihood: price θ − excess ln θ.
+    """Objective of the unnormalised atoms θ beside the likelihood: rate_sum θ − excess ln θ.
 
     With S = Σ_si θ moved into the activations, the priors' part of minus the objective is
 
@@ -105,12 +100,12 @@ class Terms(NamedTuple):
     below Σ_si c θ' ln(θ / θ'), which is the M-step's argument: both are equal at S = 1.
     """
 
-    price: NDArray
+    rate_sum: NDArray
     excess: NDArray
 
     def by_feature(self, atoms: NDArray) -> NDArray:
         """Its sum over signs and components."""
-        values = self.price[:, None] * atoms
+        values = self.rate_sum[:, None] * atoms
         if np.any(self.excess):
             values -= xlogy(self.excess, atoms)
         return values.sum(axis=(0, 1))
@@ -121,29 +116,28 @@ def suits(problem: Problem) -> bool:
 
     Nor is it for stored cells alone, whose features have too many Hessians for so few cells.
     """
-    if isinstance(problem.source, SparseSource):
+    if problem.data.source.stores_cells:
         return False
-    shape, _, atom_shape = problem.prior
-    return bool(np.all(shape >= 1) and np.all(atom_shape >= 1))
+    return all(factor.prior.is_log_concave for factor in problem.model.factors)
 
 
-def start(problem: Problem, point: em.State) -> State:
+def start(problem: Problem, point: em.Factors) -> NewtonState:
     """State to start from."""
-    n_features = problem.source.shape[1]
+    n_features = problem.data.shape[1]
     (gains,), _ = problem.over_samples(_unknown_gains, (point.activations,))
-    return State(
-        point.activations,
-        point.atoms,
-        -np.inf,
-        np.zeros(point.atoms.shape),
-        np.full(n_features, np.inf),
-        np.ones(n_features),
-        point,
-        _FIRST_MOMENTUM,
-        0,
-        gains,
-        0.0,
-        0,
+    return NewtonState(
+        activations=point.activations,
+        atoms=point.atoms,
+        objective=-np.inf,
+        moves=np.zeros(point.atoms.shape),
+        features=np.full(n_features, np.inf),
+        trust=np.ones(n_features),
+        previous=point,
+        momentum=_FIRST_MOMENTUM,
+        failures=0,
+        gains=gains,
+        gain=0.0,
+        age=0,
     )
 
 
@@ -152,23 +146,23 @@ def _unknown_gains(problem: Problem, activations: NDArray) -> tuple[tuple, tuple
     return (np.full(len(activations), np.inf),), ()
 
 
-def after_warm_up(problem: Problem, point: em.State) -> State:
+def after_warm_up(problem: Problem, point: em.Factors) -> NewtonState:
     """State that starts with Newton steps at once; from there on a state knows its objective."""
     objective = em.evaluate(problem, point)
     return start(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
 
 
-def point(state: State) -> em.State:
+def point(state: NewtonState) -> em.Factors:
     """Activations and atoms of a state."""
-    return em.State(state.activations, state.atoms)
+    return em.Factors(state.activations, state.atoms)
 
 
-def evaluate(problem: Problem, state: State) -> float:
+def evaluate(problem: Problem, state: NewtonState) -> float:
     """Objective at a state; after the warm-up it is known."""
     return state.objective if state.age > _WARM_UP else em.evaluate(problem, point(state))
 
 
-def step(problem: Problem, state: State) -> tuple[State, Info]:
+def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
     """One iteration: a sweep at the point that the state proposes."""
     if state.age < _WARM_UP:
         return _warm_up(problem, state)
@@ -184,25 +178,25 @@ def step(problem: Problem, state: State) -> tuple[State, Info]:
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
     atoms = proposal.atoms.astype(np.float64)
-    terms = prior_terms(problem, found.price, found.excess, atoms)
-    following = State(
-        activations,
-        proposal.atoms,
-        objective,
-        _moves(problem, activations, found, terms, atoms),
-        found.features + terms.by_feature(atoms),
-        np.minimum(2 * state.trust, 1),
-        em.State(target, proposal.target),
-        momentum,
-        0,
-        gains,
-        (objective - state.objective) / problem.mass,
-        state.age + 1,
+    terms = prior_terms(problem, found.rate_sum, found.excess, atoms)
+    following = NewtonState(
+        activations=activations,
+        atoms=proposal.atoms,
+        objective=objective,
+        moves=_moves(problem, activations, found, terms, atoms),
+        features=found.features + terms.by_feature(atoms),
+        trust=np.minimum(2 * state.trust, 1),
+        previous=em.Factors(target, proposal.target),
+        momentum=momentum,
+        failures=0,
+        gains=gains,
+        gain=(objective - state.objective) / problem.mass,
+        age=state.age + 1,
     )
     return following, info
 
 
-def _warm_up(problem: Problem, state: State) -> tuple[State, Info]:
+def _warm_up(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
     """A few EM iterations."""
     following, info = em.step(problem, point(state))
     for _ in range(_AT_ONCE - 1):
@@ -231,23 +225,23 @@ class _Proposal(NamedTuple):
     atoms: NDArray
 
 
-def _propose(problem: Problem, state: State) -> _Proposal:
+def _propose(problem: Problem, state: NewtonState) -> _Proposal:
     """The boldest proposal that has not failed yet."""
     if state.failures >= _MOST_FAILURES:
         activations, atoms = em.step(problem, point(state))[0]
-        return _Proposal(activations, np.ones(len(problem.frozen)), 0.0, atoms, atoms)
+        return _Proposal(activations, np.ones(len(problem.model.atoms.frozen)), 0.0, atoms, atoms)
     totals, target = _target(problem, state)
     if state.failures > 0 or state.momentum == 0:
         return _Proposal(state.activations, totals, 0.0, target, target)
     atoms = _beyond(target, state.previous.atoms, state.momentum)
     sums = atoms.sum(axis=(0, 2))
-    usable = ~problem.frozen & (sums > 0)
+    usable = ~problem.model.atoms.frozen & (sums > 0)
     atoms = np.where(usable[:, None], atoms / np.where(usable, sums, 1)[:, None], target)
     atoms = atoms.astype(target.dtype, copy=False)
     return _Proposal(state.activations, totals, state.momentum, target, atoms)
 
 
-def _target(problem: Problem, state: State) -> tuple[NDArray, NDArray]:
+def _target(problem: Problem, state: NewtonState) -> tuple[NDArray, NDArray]:
     """Where the Newton step on the atoms leads: sums, for the activations; and atoms."""
     totals, atoms = normalised(problem, state.atoms, _unnormalised(state))
     return totals, atoms.astype(state.atoms.dtype)
@@ -256,7 +250,7 @@ def _target(problem: Problem, state: State) -> tuple[NDArray, NDArray]:
 def normalised(problem: Problem, before: NDArray, atoms: NDArray) -> tuple[NDArray, NDArray]:
     """Sums of the atoms after a step, and the atoms over them; what cannot move is as before."""
     totals = atoms.sum(axis=(0, 2))
-    changed = ~problem.frozen & (totals > NOTHING) & (totals < np.inf)
+    changed = ~problem.model.atoms.frozen & (totals > NOTHING) & (totals < np.inf)
     totals = np.where(changed, totals, 1)
     return totals, np.where(changed[:, None], atoms / totals[:, None], before)
 
@@ -277,9 +271,9 @@ class _Sums(NamedTuple):
     ----------
     value : float
         Value of all samples' problems: minus the objective but for the atoms' prior, over the mass.
-    features_before, features, slopes, grams
+    features_before, features, slopes, hessian_blocks
         As `newton.Sweep` has them.
-    price, excess : (K,) arrays
+    rate_sum, excess : (K,) arrays
         Σ_j β λ and Σ_j (α − 1), the latter in the unit of λ.
     """
 
@@ -287,14 +281,14 @@ class _Sums(NamedTuple):
     features_before: NDArray
     features: NDArray
     slopes: NDArray
-    grams: NDArray
-    price: NDArray
+    hessian_blocks: NDArray
+    rate_sum: NDArray
     excess: NDArray
 
 
-def _sweep(problem: Problem, proposal: _Proposal, state: State) -> tuple[tuple, _Sums]:
+def _sweep(problem: Problem, proposal: _Proposal, state: NewtonState) -> tuple[tuple, _Sums]:
     """Newton steps on all activations but those that had next to nothing to gain."""
-    n_samples, n_features = problem.source.shape
+    n_samples, n_features = problem.data.shape
     rows, sums = problem.over_samples(
         _sweep_samples,
         (proposal.activations, state.previous.activations, state.gains),
@@ -323,7 +317,7 @@ def _sweep_samples(
     target = activations * totals.astype(activations.dtype)
     proposed = _beyond(target, previous, momentum) if momentum else target.copy()
     found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, collect)
-    value = float(found.values @ problem.sample_weight) - em.unit_term(problem) / problem.mass
+    value = float(found.values @ problem.data.weights) - em.unit_term(problem) / problem.mass
     sums = (value, *found[-4:], *prior_sums(problem, found.activations))
     return (found.activations, found.gains, target), sums
 
@@ -333,21 +327,22 @@ def _look_samples(
     problem: Problem, activations: NDArray, atoms: NDArray, first: int, last: int
 ) -> tuple[tuple, tuple]:
     """What the atoms of some features need at a point, without a step on the activations."""
-    part = problem._replace(source=problem.source.columns(first, last))
+    data = problem.data._replace(source=problem.data.source.columns(first, last))
+    part = replace(problem, data=data)
     group = np.ascontiguousarray(atoms[:, :, first:last], dtype=activations.dtype)
     still = np.zeros(len(activations))
     found = _run_sweep(part, activations.copy(), group, NO_STEP, still, 0.0, True)
-    return (), (found.slopes, found.grams)
+    return (), (found.slopes, found.hessian_blocks)
 
 
 def prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
     """Σ_j β λ and Σ_j (α − 1) for each component, with the samples' weights."""
-    shape, rate, _ = problem.prior
-    price = problem.component_sums(activations, rate)
-    if np.all(shape == 1):
-        return price, np.zeros(problem.n_components)
-    excess = np.broadcast_to(shape - 1, activations.shape)
-    return price, problem.component_sums(excess) / problem.mass
+    prior = problem.model.activations.prior
+    rate_sum = problem.data.component_sums(activations, prior.rate)
+    if prior.is_exponential:
+        return rate_sum, np.zeros(problem.n_components)
+    excess = np.broadcast_to(prior.shape - 1, activations.shape)
+    return rate_sum, problem.data.component_sums(excess) / problem.mass
 
 
 @per_sample(sums=2)
@@ -359,33 +354,29 @@ def _run_sweep(
     problem: Problem,
     activations: NDArray,
     atoms: NDArray,
-    effort: Effort,
+    control: NewtonControl,
     gains: NDArray,
     threshold: float,
     collect: bool,
 ) -> Sweep:
     """A sweep over the samples, whose activations are overwritten."""
-    shape, rate, _ = problem.prior
+    model, data = problem.model, problem.data
+    penalty = Maximum(problem.mass)
     return sweep(
-        problem.source,
-        problem.likelihood,
-        Maximum(problem.mass),
-        effort,
+        data.source,
+        RowProblems(model.likelihood, penalty, model.activations.prior, atoms, data.weights),
         np.ascontiguousarray(activations),
-        atoms,
-        shape,
-        rate,
-        problem.sample_weight,
+        control,
+        problem.executor,
         gains=gains,
         threshold=threshold,
-        pool=problem.pool,
         collect=collect,
     )
 
 
 def _features_at_once(problem: Problem) -> int:
     """Number of features whose Hessians, of K (K + 1) · 3 / 2 numbers, are in memory at a time."""
-    n_components, n_features = problem.n_components, problem.source.shape[1]
+    n_components, n_features = problem.n_components, problem.data.shape[1]
     n_pairs = n_components * (n_components + 1) // 2
     return min(n_features, max(_LEAST_FEATURES, _HESSIANS // (3 * n_pairs)))
 
@@ -398,42 +389,46 @@ def _moves(
     moves = np.empty(atoms.shape)
     for first in range(0, n_features, at_once):
         part = slice(first, min(first + at_once, n_features))
-        slopes, grams = found.slopes, found.grams
+        slopes, hessian_blocks = found.slopes, found.hessian_blocks
         if at_once < n_features:
             group = (atoms, part.start, part.stop)
-            _, (slopes, grams) = problem.over_samples(_look_samples, (activations,), *group)
-        slopes = slopes + terms.price[:, None]
+            _, (slopes, hessian_blocks) = problem.over_samples(
+                _look_samples, (activations,), *group
+            )
+        slopes = slopes + terms.rate_sum[:, None]
         excess = np.broadcast_to(terms.excess, atoms.shape)[:, :, part]
-        moves[:, :, part] = move_features(slopes, grams, atoms[:, :, part], excess, problem.frozen)
+        moves[:, :, part] = move_features(
+            slopes, hessian_blocks, atoms[:, :, part], excess, problem.model.atoms.frozen
+        )
     return moves
 
 
-def prior_terms(problem: Problem, price: NDArray, excess: NDArray, atoms: NDArray) -> Terms:
+def prior_terms(problem: Problem, rate_sum: NDArray, excess: NDArray, atoms: NDArray) -> Terms:
     """What the priors add to each feature's problem."""
-    shape, _, atom_shape = problem.prior
-    if np.all(shape == 1) and np.all(atom_shape == 1):
-        return Terms(price, np.zeros((1, 1, 1)))
-    atom_excess = np.broadcast_to((atom_shape - 1) / problem.mass, atoms.shape)
+    priors = problem.model.priors
+    if priors.activations.is_exponential and priors.atoms.is_flat:
+        return Terms(rate_sum, np.zeros((1, 1, 1)))
+    atom_excess = np.broadcast_to((priors.atoms.shape - 1) / problem.mass, atoms.shape)
     balance = atom_excess.sum(axis=(0, 2)) - excess
     return Terms(
-        price + np.maximum(balance, 0), atom_excess + np.maximum(-balance, 0)[:, None] * atoms
+        rate_sum + np.maximum(balance, 0), atom_excess + np.maximum(-balance, 0)[:, None] * atoms
     )
 
 
-def _failed(problem: Problem, state: State, found: _Sums) -> State:
+def _failed(problem: Problem, state: NewtonState, found: _Sums) -> NewtonState:
     """The state after its proposal was dropped: the next will be more careful."""
     state = state._replace(failures=state.failures + 1, age=state.age + 1)
     if state.failures == 1:
         return state._replace(momentum=_SHRINKAGE * state.momentum)
-    _, (price, excess) = problem.over_samples(_prior_samples, (state.activations,))
-    terms = prior_terms(problem, price, excess, state.atoms)
+    _, (rate_sum, excess) = problem.over_samples(_prior_samples, (state.activations,))
+    terms = prior_terms(problem, rate_sum, excess, state.atoms)
     tried = found.features_before + terms.by_feature(_unnormalised(state))
     risen = ~(tried <= state.features)
     to_blame = risen if risen.any() else ~risen
     return state._replace(trust=np.where(to_blame, _DAMPING * state.trust, state.trust))
 
 
-def _unnormalised(state: State) -> NDArray:
+def _unnormalised(state: NewtonState) -> NDArray:
     """Atoms after their Newton step, before their sums go into the activations."""
     return moved(state.atoms, state.trust * state.moves)
 

@@ -1,142 +1,125 @@
-"""What stays the same during a fit: the data's source, the likelihood, the priors, the weights."""
+"""What a step works on besides its state: a model, data, and where the work is done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data.executor import HERE, Place
-from .._data.source import Source
-from .._data.sparse import SparseSource
+from .._data.executor import Executor, LocalExecutor
+from .._data.source import Data, row_ranges
 from .._data.summary import Summary
-from .._data.threads import Pool
 from .._kernels.em.estep import Expectations, estep
 from .._kernels.em.sparse_estep import estep_of_cells
-from .._model.likelihoods import Integer, Real
-from .loop import UNRECORDED, Recorder
+from .._model.model import Model
+from .._model.priors import Gamma
+
+T = TypeVar("T")
 
 
-class Prior(NamedTuple):
-    """Gamma prior of the activations, Dirichlet prior of the atoms.
+class Own(NamedTuple):
+    """What belongs to some samples alone: their weights, and the prior of their activations."""
 
-    Each array broadcasts to the parameter's shape, (J, K) or (2, K, I), and has as many axes.
-    """
-
-    activation_shape: NDArray
-    activation_rate: NDArray
-    atom_shape: NDArray
+    weights: NDArray
+    prior: Gamma
 
 
-class Problem(NamedTuple):
-    """All that a step needs besides the state.
+@dataclass(frozen=True)
+class Problem:
+    """A model, data, and the executor of work on the data's samples."""
 
-    Attributes
-    ----------
-    source : Source
-        The data.
-    summary : Summary
-        The same, summed up.
-    likelihood : Real or Integer
-        Its `unit` is the unit of the activations inside: those of a state are in X's unit / unit.
-    mass : float
-        What one internal unit counts against the priors: unit / scale of X.
-    prior : Prior
-    sample_weight : (J,) array
-    frozen : (K,) boolean array
-        Components that keep their atoms.
-    pool : Pool
-    prior_constant : float
-        The part of the variational bound that depends on the priors alone.
-    recorder : Recorder
-        Who is told of the iterations.
-    place : Place
-        Where arrays with a row for each sample are, and the work on them is done.
-    """
-
-    source: Source
-    summary: Summary
-    likelihood: Real | Integer
-    mass: float
-    prior: Prior
-    sample_weight: NDArray
-    frozen: NDArray
-    pool: Pool
-    prior_constant: float = 0.0
-    recorder: Recorder = UNRECORDED
-    place: Place = HERE
+    model: Model
+    data: Data
+    executor: Any
 
     @property
     def n_components(self) -> int:
         """Number of components, K."""
-        return len(self.frozen)
+        return self.model.n_components
+
+    @property
+    def mass(self) -> float:
+        """What one unit of computations counts against the priors."""
+        return self.model.mass
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the data, and so of the factors."""
+        return self.data.source.dtype
+
+    @cached_property
+    def bound_constant(self) -> float:
+        """The part of the variational bound that depends on the priors alone."""
+        return bound_constant(self.model, self.data.weights, self.data.shape[1])
+
+    # --- work on samples ---------------------------------------------------------------------
 
     def over_samples(self, function: Callable, rows: tuple, *shared: Any) -> tuple[tuple, tuple]:
-        """Call a function for all samples, or for one part of them after the other.
+        """Arrays and sums that a function returns for all samples (`Executor.run`)."""
+        return self.executor.run(self, function, rows, shared)
 
-        Parameters
-        ----------
-        function : callable
-            Of a problem, the `rows` of its samples and `shared`; it returns two tuples: arrays with
-            rows for these samples, and sums over them (`per_sample`). It has its name in a module,
-            so that it can be sent elsewhere.
-        rows : tuple of arrays
-            With a row for each sample.
-        *shared
-            The same for all samples.
-
-        Returns
-        -------
-        rows, sums : tuples
-            Those of all samples.
-        """
-        return self.place.run(self, function, rows, shared)
+    def map_samples(self, function: Callable[[slice], T]) -> list[T]:
+        """What a function returns for ranges of the samples, one after the other or on threads."""
+        ranges = row_ranges(self.data.source, self.n_components)
+        return list(self.executor.map(lambda rows: function(slice(*rows)), ranges))
 
     def expectations(self, activations: NDArray, atoms: NDArray) -> Expectations:
         """Run the E-step at these activations and atoms, or their geometric means."""
-        others = self.likelihood, activations, atoms, self.sample_weight, self.pool
-        if isinstance(self.source, SparseSource):
-            return estep_of_cells(self.source, *others)
-        return estep(self.source, *others)
+        source, likelihood = self.data.source, self.model.likelihood
+        run = estep_of_cells if source.stores_cells else estep
+        return run(source, likelihood, activations, atoms, self.data.weights, self.executor)
+
+    # --- the problem of some samples ----------------------------------------------------------
 
     def of_samples(self, rows: NDArray | slice) -> Problem:
-        """The problem of some samples."""
-        shape, rate = (
-            part if len(part) == 1 else part[rows]
-            for part in (self.prior.activation_shape, self.prior.activation_rate)
-        )
-        summary = self.summary._replace(
-            row_mass=self.summary.row_mass[rows], row_count=self.summary.row_count[rows]
-        )
-        return self._replace(
-            source=self.source.subset(rows),
-            summary=summary,
-            prior=self.prior._replace(activation_shape=shape, activation_rate=rate),
-            sample_weight=self.sample_weight[rows],
-        )
+        """The problem of some samples, which are here."""
+        return replace(self, model=self.model.of_samples(rows), data=self.data.of_samples(rows))
 
-    def component_sums(self, per_activation: NDArray, times: NDArray | None = None) -> NDArray:
-        """Sums over the samples, with their weights, of something for each activation.
+    @property
+    def per_sample(self) -> tuple[NDArray, Gamma]:
+        """What has a row for each sample, or may have."""
+        return self.data.weights, self.model.activations.prior
 
-        `times` is a factor, the same for all samples or for each activation.
-        """
-        # Not BLAS, whose sums depend on its number of threads and on where arrays lie.
-        if times is None or len(times) == 1:
-            sums = np.einsum("j,jk->k", self.sample_weight, per_activation, dtype=np.float64)
-            return sums if times is None else times[0] * sums
-        factors = self.sample_weight, np.broadcast_to(times, per_activation.shape), per_activation
-        return np.einsum("j,jk,jk->k", *factors, dtype=np.float64)
+    def own_of(self, rows: slice) -> Own | None:
+        """What belongs to some samples alone; None if all samples have the same."""
+        weights, prior = self.per_sample
+        if prior.n_rows == 1 and np.all(weights == 1):
+            return None
+        return Own(weights[rows], prior.of_samples(rows))
 
-    def weighted_sum(self, per_activation: NDArray) -> float:
-        """Sum of something with one value for each activation, with the samples' weights."""
-        rows = np.sum(per_activation, axis=1, dtype=np.float64)
-        return float(rows @ self.sample_weight)
+    def without_samples(self) -> Problem:
+        """What is the same for all samples, to be sent to where they are."""
+        nothing: Any = None
+        factor = self.model.activations
+        if factor.prior.n_rows > 1:
+            factor = factor._replace(prior=nothing)
+        model = self.model._replace(activations=factor)
+        return Problem(model, Data(nothing, nothing, nothing), nothing)
+
+    def with_samples(
+        self, source: Any, summary: Summary, own: Own | None, executor: Executor
+    ) -> Problem:
+        """The problem of some samples, from what `without_samples` and `own_of` returned."""
+        if own is None:
+            return Problem(self.model, Data.unweighted(source, summary), executor)
+        factor = self.model.activations._replace(prior=own.prior)
+        model = self.model._replace(activations=factor)
+        return Problem(model, Data(source, summary, own.weights), executor)
 
 
-def shares(problem: Problem) -> NDArray:
-    """Σ|x| of each sample as if it had no gaps, divided among the components."""
-    summary, n_features = problem.summary, problem.source.shape[1]
-    mass = summary.row_mass / problem.likelihood.unit
-    return mass * n_features / np.maximum(summary.row_count, 1) / problem.n_components
+def bound_constant(model: Model, weights: NDArray, n_features: int) -> float:
+    """The same for samples that count as `weights` say."""
+    n_components = model.n_components
+    per_activation = model.activations.prior.bound_constant()
+    per_sample = np.broadcast_to(per_activation, (len(weights), n_components)).sum(axis=1)
+    atoms = model.atoms.prior.bound_constant((2, n_components, n_features))
+    return float(per_sample @ weights + atoms)
+
+
+def local_problem(model: Model, data: Data) -> Problem:
+    """A problem that is worked on here, on one thread."""
+    return Problem(model, data, LocalExecutor())

@@ -11,11 +11,12 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._data.executor import per_sample
-from .._data.source import Source, row_ranges
+from .._data.source import all_blocks
 from .._data.summary import Summary
-from .._model.factors import normalise, split_signed
-from .em import State
-from .problem import Problem, shares
+from .._model.model import split_signed
+from .._model.priors import normalise
+from .em import Factors
+from .problem import Problem
 
 METHODS = ("random", "kmeans", "svd", "prior")
 
@@ -29,12 +30,12 @@ _SPREAD = 0.2
 class Filled(NamedTuple):
     """Blocks of a source in the problem's unit, with gaps filled by the features' means."""
 
-    source: Source
+    source: Any
     means: NDArray
     unit: float
 
     @classmethod
-    def from_summary(cls, source: Source, summary: Summary, unit: float) -> Filled:
+    def from_summary(cls, source: Any, summary: Summary, unit: float) -> Filled:
         """With the means that a summary tells."""
         return cls(source, summary.column_sum / np.maximum(summary.column_count, 1) / unit, unit)
 
@@ -57,17 +58,13 @@ class Filled(NamedTuple):
     def map(self, function: Callable[[NDArray], NDArray]) -> NDArray:
         """What a function makes of all samples, block by block."""
         return np.concatenate(
-            [
-                function(self._filled(block))
-                for rows in row_ranges(self.source)
-                for _, block in self.source.blocks(*rows)
-            ]
+            [function(self._filled(block.X)) for block in all_blocks(self.source)]
         )
 
 
-def start(problem: Problem, method: str, random: RandomState) -> State:
+def start(problem: Problem, method: str, random: RandomState) -> Factors:
     """Activations and atoms to start from, in the type of the data."""
-    n_components, n_features = problem.n_components, problem.source.shape[1]
+    n_components, n_features = problem.n_components, problem.data.shape[1]
     if method == "prior":
         atoms = _prior_atoms(problem, random)
         rows, _ = problem.over_samples(_prior_samples, ())
@@ -75,25 +72,31 @@ def start(problem: Problem, method: str, random: RandomState) -> State:
         atoms = normalise(random.uniform(size=(2, n_components, n_features)))
         rows, _ = problem.over_samples(_share_samples, (), 1.0, _least_share(problem))
     else:
-        filled = Filled.from_summary(problem.source, problem.summary, problem.likelihood.unit)
+        filled = Filled.from_summary(
+            problem.data.source, problem.data.summary, problem.model.likelihood.unit
+        )
         build = from_kmeans if method == "kmeans" else from_svd
         components, activate = build(filled, n_components, random)
         atoms = _spread(components)
         look = (filled.means, activate)
         rows, _ = problem.over_samples(_share_samples, (), _SPREAD, _least_share(problem), look)
-    return State(rows[0], atoms.astype(problem.source.dtype, order="C"))
+    return Factors(rows[0], atoms.astype(problem.dtype, order="C"))
 
 
 def _least_share(problem: Problem) -> float:
     """A small share of Σ|x|, above 0: EM cannot leave a zero."""
     _, (total,) = problem.over_samples(_sum_shares, ())
-    mean = total / problem.source.shape[0]
+    mean = total / problem.data.shape[0]
     return 1e-3 * mean if mean > 0 else 1.0
 
 
 @per_sample(sums=1)
 def _sum_shares(problem: Problem) -> tuple[tuple, tuple]:
-    return (), (float(shares(problem).sum()),)
+    return (), (float(_shares(problem).sum()),)
+
+
+def _shares(problem: Problem) -> NDArray:
+    return problem.data.shares(problem.model.likelihood.unit, problem.n_components)
 
 
 @per_sample(rows=1)
@@ -105,29 +108,31 @@ def _share_samples(
 ) -> tuple[tuple, tuple]:
     """Activations that are a part of the samples' shares, and what a look at the data adds."""
     n_components = problem.n_components
-    activations = np.tile(part * np.maximum(shares(problem)[:, None], least), (1, n_components))
+    activations = np.tile(part * np.maximum(_shares(problem)[:, None], least), (1, n_components))
     if look is not None:
         means, activate = look
-        activations += Filled(problem.source, means, problem.likelihood.unit).map(activate)
+        activations += Filled(problem.data.source, means, problem.model.likelihood.unit).map(
+            activate
+        )
     # Where X is nothing against the prior, EM would have to start from 0.
-    shape, rate, _ = problem.prior
-    activations = activations + np.maximum(shape - 1, 0) / problem.mass / (1 + rate)
-    return (activations.astype(problem.source.dtype, order="C"),), ()
+    prior = problem.model.activations.prior
+    activations = activations + np.maximum(prior.shape - 1, 0) / problem.mass / (1 + prior.rate)
+    return (activations.astype(problem.dtype, order="C"),), ()
 
 
 @per_sample(rows=1)
 def _prior_samples(problem: Problem) -> tuple[tuple, tuple]:
     """Prior means of the activations, as in the paper's first experiment: α / (1 + β)."""
-    shape, rate, _ = problem.prior
-    size = (problem.source.shape[0], problem.n_components)
-    activations = np.broadcast_to(shape / (1 + rate) / problem.mass, size)
-    return (activations.astype(problem.source.dtype, order="C"),), ()
+    prior = problem.model.activations.prior
+    size = (problem.data.shape[0], problem.n_components)
+    activations = np.broadcast_to(prior.shape / (1 + prior.rate) / problem.mass, size)
+    return (activations.astype(problem.dtype, order="C"),), ()
 
 
 def _prior_atoms(problem: Problem, random: RandomState) -> NDArray:
     """Prior means of the atoms, α / Σα."""
-    shape = (2, problem.n_components, problem.source.shape[1])
-    atoms = normalise(np.broadcast_to(problem.prior.atom_shape, shape))
+    shape = (2, problem.n_components, problem.data.shape[1])
+    atoms = problem.model.atoms.prior.mean(shape)
     if np.all(atoms == atoms[:, :1]) and problem.n_components > 1:
         # Equal components would stay equal for ever.
         atoms = normalise(atoms * random.uniform(0.9, 1.1, size=atoms.shape))

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from .._views.ending import ending
 from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
 from . import formats
-from .models import feature_names, load_file, summary, weighed
+from .models import feature_names, load_file, scale_features, summary
 from .options import ModelOptions, TableOptions, option_of
 from .output import print_json, say, show_progress, spoken_warnings
 from .tables import read_table
@@ -60,7 +61,7 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
     X = read_table(request.data, table, names).X
     begin = time.perf_counter()
     with spoken_warnings() as warnings:
-        X, scale = weighed(X, request.scale, estimator)
+        X, scale = scale_features(X, request.scale, estimator)
         fitted = estimator.fit(
             X, checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every
         )
@@ -124,16 +125,11 @@ def _from_prior(
 
 
 def _say(found: dict[str, Any]) -> None:
-    end = {
-        "tolerance": "converged",
-        "max_iter": "not converged",
-        "interrupted": "interrupted",
-    }[found["stop_reason"]]
+    end = ending(found["stop_reason"], found["n_iter"])
     say(
         f"{found['estimator']} with {found['n_components']} components, fitted to "
         f"{found['n_samples']} samples × {found['n_features']} features "
-        f"({found['missing']:.1%} missing): {end} after {found['n_iter']} iterations, "
-        f"{found['seconds']:.1f} s."
+        f"({found['missing']:.1%} missing): {end}, {found['seconds']:.1f} s."
     )
     shares = (f"{k}: {share:.0%}" for k, share in enumerate(found["shares"]))
     say("Shares of the components: " + ", ".join(shares))

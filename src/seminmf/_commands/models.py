@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._model.likelihoods import takes_integers
+from .._views.dominance import dominant_feature
 from .._views.misfit import root_mean_square
 from .._views.shares import shares
 from ..io import LEARNER, load
@@ -18,10 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .options import TableOptions
-
-
-# A feature with more than this share of all squares hides the others.
-_DOMINANT = 0.9
 
 
 def load_model(path: str) -> Any:
@@ -73,11 +71,11 @@ def scale_of(X: pd.DataFrame | NDArray) -> NDArray:
     return np.where((sizes > 0) | np.isinf(values).any(axis=0), sizes, 1.0)
 
 
-def weighed(
+def scale_features(
     X: pd.DataFrame | NDArray, scale: bool, estimator: Any
 ) -> tuple[pd.DataFrame | NDArray, NDArray | None]:
     """X as an estimator gets it, with its scale if it is scaled; a warning if it should be."""
-    integer = getattr(estimator, "likelihood", "real") == "integer"
+    integer = takes_integers(getattr(estimator, "likelihood", None))
     if scale and integer:
         raise ValueError("--scale makes real numbers of integers, so it needs --likelihood real.")
     sizes = scale_of(X)
@@ -85,12 +83,11 @@ def weighed(
         return X, None  # the estimator will say what is wrong
     if scale:
         return X / sizes, sizes
-    shares = (sizes / sizes.max()) ** 2
-    largest = int(np.argmax(shares))
-    if len(sizes) > 2 and shares[largest] > _DOMINANT * shares.sum() and not integer:
-        name = X.columns[largest] if hasattr(X, "columns") else largest
+    dominant = dominant_feature((sizes / sizes.max()) ** 2)
+    if dominant is not None and not integer:
+        name = X.columns[dominant.feature] if hasattr(X, "columns") else dominant.feature
         warnings.warn(
-            f"The feature {str(name)!r} has {shares[largest] / shares.sum():.0%} of all squares, "
+            f"The feature {str(name)!r} has {dominant.share:.0%} of all squares, "
             "and will decide the fit; --scale gives all features the same size.",
             UserWarning,
             stacklevel=2,

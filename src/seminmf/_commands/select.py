@@ -8,7 +8,7 @@ from .._views.pictures import png
 from ..bayesian import BayesianSkellamSNMF
 from ..selection import select_n_components
 from . import formats
-from .models import weighed
+from .models import scale_features
 from .options import ModelOptions, TableOptions
 from .output import print_json, show_progress, spoken_warnings
 from .tables import read_table
@@ -39,7 +39,7 @@ def select(
     estimator = BayesianSkellamSNMF(**given)
     X = read_table(data, table).X
     with spoken_warnings() as warnings:
-        X, _ = weighed(X, wanted.scale, estimator)
+        X, _ = scale_features(X, wanted.scale, estimator)
         result = select_n_components(
             X,
             range(wanted.least, wanted.most + 1),

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
+
+from .source import Block, BlockSource, float_type
 
 
-def float_type(dtype: DTypeLike) -> np.dtype:
-    """The type that data of some type are computed in: float32 stays, all else is float64."""
-    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
-
-
-class DenseSource:
+class DenseSource(BlockSource):
     """An array in memory, of any layout. Blocks are views where the layout allows."""
+
+    in_memory = True
 
     def __init__(self, X: NDArray) -> None:
         self.X = X
         self.shape: tuple[int, int] = X.shape
         self.dtype = float_type(X.dtype)
 
-    @property
-    def n_cells(self) -> int:
-        """All of them."""
-        return self.shape[0] * self.shape[1]
-
     def rows(self, start: int, stop: int) -> NDArray:
         """Samples `start` to `stop`."""
         block = np.ascontiguousarray(self.X[start:stop], dtype=self.dtype)
         return block if block.flags.writeable else np.asarray(_Writeable(block))
 
-    def blocks(self, start: int, stop: int) -> Iterator[tuple[slice, NDArray]]:
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """One block: it is in memory already."""
-        yield slice(start, stop), self.rows(start, stop)
+        yield Block(slice(start, stop), self.rows(start, stop))
 
     def take(self, rows: NDArray) -> NDArray:
         """Some samples."""
@@ -51,15 +44,6 @@ class DenseSource:
     def parts(self) -> Iterator[NDArray]:
         """The array."""
         yield self.X
-
-    def edges(self, n_ranges: int) -> NDArray:
-        """Ranges of as many samples each."""
-        return equal_edges(self.shape[0], n_ranges)
-
-
-def equal_edges(n_samples: int, n_ranges: int) -> NDArray[Any]:
-    """Where ranges of about the same number of samples start and end."""
-    return np.linspace(0, n_samples, n_ranges + 1).astype(int)
 
 
 class _Writeable:

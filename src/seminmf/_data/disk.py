@@ -8,15 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .dense import DenseSource, equal_edges, float_type
+from .dense import DenseSource
+from .source import Block, BlockSource, float_type
 
 # Bytes of a block. A task has two of them at a time, one to work on and one that is being read.
 _BLOCK = 8 << 20
 
 
-class DiskSource:
+class DiskSource(BlockSource):
     """An array that is read in blocks, each while the one before it is worked on.
 
     Parameters
@@ -34,16 +36,11 @@ class DiskSource:
         self.dtype = float_type(X.dtype)
         self._step = self._rows_of_a_block()
 
-    @property
-    def n_cells(self) -> int:
-        """All of them."""
-        return self.shape[0] * self.shape[1]
-
     def rows(self, start: int, stop: int) -> NDArray:
         """Samples `start` to `stop`, copied into memory."""
         return np.array(self.X[start:stop, self._features], dtype=self.dtype, order="C")
 
-    def blocks(self, start: int, stop: int) -> Iterator[tuple[slice, NDArray]]:
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks that are read ahead by a thread."""
         inner = range((start // self._step + 1) * self._step, stop, self._step)
         edges = [start, *inner, stop]
@@ -54,7 +51,7 @@ class DiskSource:
                 block = waiting.result()
                 if following is not None:
                     waiting = reader.submit(self.rows, following.start, following.stop)
-                yield part, block
+                yield Block(part, block)
 
     def take(self, rows: NDArray) -> NDArray:
         """Some samples."""
@@ -73,11 +70,13 @@ class DiskSource:
 
     def parts(self) -> Iterator[NDArray]:
         """All blocks."""
-        return (block for _, block in self.blocks(0, self.shape[0]))
+        return (block.X for block in self.blocks(0, self.shape[0]))
 
-    def edges(self, n_ranges: int) -> NDArray:
-        """Ranges of as many samples each."""
-        return equal_edges(self.shape[0], n_ranges)
+    def batches(self, size: int, random: RandomState) -> Iterator[NDArray | slice]:
+        """Batches of neighbours, as they lie on the disk, in random order."""
+        starts = range(0, self.shape[0], size)
+        for number in random.permutation(len(starts)):
+            yield slice(starts[number], min(starts[number] + size, self.shape[0]))
 
     def _rows_of_a_block(self) -> int:
         row = self.shape[1] * self.dtype.itemsize

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sklearn.utils
+from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import _check_n_features
+from sklearn.utils.validation import _check_n_features, validate_data
 
-from .._estimators import validation as check
 from .dense import DenseSource
 from .disk import DiskSource
 from .source import Source
@@ -28,7 +29,27 @@ def open_source(estimator: Any, X: Any, *, fitted: bool) -> Source:
     if _is_on_disk(X):
         _check_table(estimator, X, fitted=fitted)
         return DiskSource(X)
-    return DenseSource(check.check_array(estimator, X, fitted=fitted))
+    return DenseSource(check_array(estimator, X, fitted=fitted))
+
+
+def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
+    """X as a two-dimensional float array, with the features of the fit if there was one."""
+    accepted: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    try:
+        if fitted:
+            return validate_data(estimator, X, reset=False, **accepted)
+        return sklearn.utils.check_array(X, estimator=estimator, input_name="X", **accepted)
+    except (TypeError, ValueError) as error:
+        if "omplex" in str(error):
+            found = np.asarray(X).dtype
+            raise ValueError(
+                f"Complex data not supported: X must be real; found {found}."
+            ) from None
+        if "could not convert" in str(error):
+            raise ValueError(
+                f"X must hold numbers, with NaN for gaps; found text ({error})."
+            ) from error
+        raise
 
 
 def _is_on_disk(X: Any) -> bool:
@@ -53,7 +74,6 @@ def _check_table(estimator: Any, X: Any, *, fitted: bool) -> None:
 
 def _open_sparse(estimator: Any, X: Any, *, fitted: bool) -> Source:
     zeros = _zeros_of(estimator, "dense", "a sparse matrix")
-    check.check_choice("sparse_zeros", zeros, ZEROS)
     _check_table(estimator, X, fitted=fitted)
     return sparse_source(X, zeros)
 

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .dense import equal_edges, float_type
+from .dense import DenseSource
+from .source import Block, BlockSource, float_type
+from .summary import Accepted, Summary, refuse_values, summarise_cells
 
 # Cells of a block that is made dense.
 _BLOCK = 1 << 20
@@ -16,7 +18,7 @@ _BLOCK = 1 << 20
 _STORED = 1 << 16
 
 
-class _Stored:
+class _Stored(BlockSource):
     """What both have in common: a matrix in the format CSR, of which blocks are made dense."""
 
     _unstored: float
@@ -40,12 +42,12 @@ class _Stored:
         block[samples, part.indices] = part.data
         return block
 
-    def blocks(self, start: int, stop: int) -> Iterator[tuple[slice, NDArray]]:
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks that are made dense one at a time."""
         step = max(1, _BLOCK // self.shape[1])
         for first in range(start, stop, step):
             part = slice(first, min(first + step, stop))
-            yield part, self.rows(part.start, part.stop)
+            yield Block(part, self.rows(part.start, part.stop))
 
     def parts(self) -> Iterator[NDArray]:
         """The arrays that are stored."""
@@ -58,11 +60,6 @@ class ZeroFilledSource(_Stored):
 
     _unstored = 0.0
 
-    @property
-    def n_cells(self) -> int:
-        """All of them."""
-        return self.shape[0] * self.shape[1]
-
     def subset(self, rows: NDArray | slice) -> ZeroFilledSource:
         """Some samples."""
         return ZeroFilledSource(self.X[rows])
@@ -70,10 +67,6 @@ class ZeroFilledSource(_Stored):
     def columns(self, start: int, stop: int) -> ZeroFilledSource:
         """Some consecutive features."""
         return ZeroFilledSource(self.X[:, start:stop])
-
-    def edges(self, n_ranges: int) -> NDArray:
-        """Ranges of as many samples each."""
-        return equal_edges(self.shape[0], n_ranges)
 
 
 class Cells(NamedTuple):
@@ -98,6 +91,7 @@ class Cells(NamedTuple):
 class SparseSource(_Stored):
     """A sparse matrix in which cells that are not stored are gaps; passes look at the others."""
 
+    stores_cells = True
     _unstored = np.nan
 
     def __init__(self, X: Any) -> None:
@@ -108,6 +102,22 @@ class SparseSource(_Stored):
     def n_cells(self) -> int:
         """Number of stored cells."""
         return int(self.X.nnz)
+
+    @property
+    def longest_row(self) -> int:
+        """Most stored cells of a sample."""
+        return max(1, int(np.diff(self.X.indptr).max()))
+
+    def summarise(self, accepted: Accepted, first_row: int = 0) -> Summary:
+        """The sums over the stored cells, or a refusal of one of them."""
+        refuse_values(self.X.data[None], accepted, first_row, self.cell)
+        summary = summarise_cells(self.X)
+        accepted.check_largest(summary.largest)
+        return summary
+
+    def dense(self) -> DenseSource:
+        """The same as an array in memory."""
+        return DenseSource(self.rows(0, self.shape[0]))
 
     def subset(self, rows: NDArray | slice) -> SparseSource:
         """Some samples."""

@@ -1,9 +1,11 @@
-"""Sums over X that starts and units need, from one sweep over the source."""
+"""Sums over X that starts and units need, from one sweep over the source; and which numbers X may
+hold.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -75,6 +77,10 @@ class Summary(NamedTuple):
             self.n_empty + other.n_empty,
         )
 
+    def of_rows(self, rows: Any) -> Summary:
+        """What is known of some samples one by one, and of all together."""
+        return self._replace(row_mass=self.row_mass[rows], row_count=self.row_count[rows])
+
     def without_rows(self) -> Summary:
         """What is known of all samples together."""
         return self._replace(row_mass=np.empty(0), row_count=np.empty(0, dtype=int))
@@ -122,13 +128,37 @@ def summarise_cells(X: Any) -> Summary:
     )
 
 
-def power_of_two(size: float) -> float:
-    """The power of two at or below `size`, which scales without rounding; 1 for 0."""
-    if size == 0:
-        return 1.0
-    return math.ldexp(1.0, min(max(math.frexp(size)[1] - 1, -1000), 1000))
+class Accepted(NamedTuple):
+    """Which numbers X may have: integers only, of what size at the most, and who asks for it."""
+
+    integer: bool = False
+    largest: float = math.inf
+    asked_by: str = ""
+
+    def check_largest(self, found: float) -> None:
+        """Refuse numbers that are too large."""
+        if found > self.largest:
+            raise ValueError(
+                f"X must be within ±2^{math.log2(self.largest):g} for {self.asked_by}; "
+                f"found a value of size {found:.6g}."
+            )
 
 
-def powers_of_two(sizes: NDArray) -> NDArray:
-    """The same for each of an array."""
-    return np.array([power_of_two(float(size)) for size in sizes])
+ANY_NUMBERS = Accepted()
+
+
+def refuse_values(
+    block: NDArray, accepted: Accepted, first_row: int, cell: Callable | None = None
+) -> None:
+    """Refuse what is not accepted; `cell` tells where the numbers of a single row belong."""
+    wrong, words = np.isinf(block), "finite, or NaN for a gap"
+    if accepted.integer and not wrong.any():
+        with np.errstate(invalid="ignore"):
+            wrong = (block != np.rint(block)) & ~np.isnan(block)
+        words = f"of integers for {accepted.asked_by} (check_integer=False lets others pass)"
+    if wrong.any():
+        j, i = np.argwhere(wrong)[0]
+        row, column = (j, i) if cell is None else cell(i)
+        raise ValueError(
+            f"X must be {words}; found {block[j, i]} in row {first_row + row}, column {column}."
+        )

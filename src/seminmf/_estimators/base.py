@@ -4,49 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from .._algorithms.loop import UNRECORDED, WINDOW, Algorithm, Result, Unrecorded, run
+from .._algorithms.cells import fill
+from .._algorithms.loop import UNRECORDED, WINDOW, Result
 from .._data.opening import open_source
-from .._data.source import Elsewhere, Source, row_ranges
-from .._data.summary import NOTHING_KNOWN, Summary
+from .._data.source import Data
+from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from . import validation as check
 from .checkpoint import Journal, describe
-from .progress import Progress
+from .files import FittedFields, save
+from .runs import Best, Runner, best_run
 
 S = TypeVar("S")
-
-
-class Data(NamedTuple):
-    """X after the checks.
-
-    Attributes
-    ----------
-    source : Source
-    summary : Summary
-        Its sums.
-    chunks : list or None
-        Where the samples are if not here (`_dask.source.Chunk`, delayed).
-    """
-
-    source: Source
-    summary: Summary
-    chunks: list[Any] | None = None
-
-
-class Best(NamedTuple, Generic[S]):
-    """The best of several runs, and how alike the others' components are to its own."""
-
-    result: Result[S]
-    stability: float
 
 
 class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -59,6 +36,8 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _starts: tuple[str, ...]
     # What samples and features get that have no observed cell.
     _default_for_unobserved: str
+    # What of a fitted estimator a file holds.
+    _fitted_fields: FittedFields
 
     # --- the frame of a fit -----------------------------------------------------------------
 
@@ -73,70 +52,34 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
         source = open_source(self, X, fitted=fitted)
-        accepted = self._accepted_values()
-        if not isinstance(source, Elsewhere):
-            return Data(source, check.check_values(source, accepted))
-        if fitted:  # each chunk is checked when it is its turn
-            return Data(source, NOTHING_KNOWN, source.opened(accepted))
-        chunks, summary = source.summarised(accepted)
-        check.check_observed(summary)
-        return Data(source, summary, chunks)
+        source, summary = source.check(self._accepted_values(), fitted=fitted)
+        if summary is not NOTHING_KNOWN:
+            check.check_observed(summary)
+        return Data.unweighted(source, summary)
 
-    def _accepted_values(self) -> check.Accepted:
+    def _accepted_values(self) -> Accepted:
         """Which numbers X may have."""
-        return check.ANY_NUMBERS
+        return ANY_NUMBERS
 
-    def _journal(
-        self, path: Any, every: Any, source: Source, **given: NDArray | None
-    ) -> tuple[Journal | Unrecorded, RandomState]:
-        """Who is told of the iterations, and the source of random numbers that goes with it."""
+    def _runner(
+        self, path: Any, every: Any, source: Any, **given: NDArray | None
+    ) -> tuple[Runner, RandomState]:
+        """Who runs the algorithms, and the source of random numbers that goes with it."""
         random = check_random_state(self.random_state)
         every = check.check_seconds("checkpoint_every", every)
         if path is None:
-            return UNRECORDED, random
+            return Runner(UNRECORDED, bool(self.verbose)), random
         journal = Journal(path, every, describe(self, source, given), random)
-        return journal, journal.random
-
-    def _iterate(
-        self,
-        algorithm: Algorithm,
-        problem: Any,
-        begin: Callable[[], S],
-        description: str,
-        max_iter: int,
-        tol: float,
-    ) -> Result[S]:
-        """Run an algorithm from what `begin` returns, with a progress bar if one was asked for."""
-        with Progress(max_iter, description, bool(self.verbose)) as progress:
-            return run(
-                algorithm,
-                problem,
-                begin,
-                max_iter=max_iter,
-                tol=tol,
-                progress=progress,
-                recorder=problem.recorder,
-            )
+        return Runner(journal, bool(self.verbose)), journal.random
 
     def _best_run(
-        self,
-        run_once: Callable[[RandomState], Result[S]],
-        components: Callable[[S], NDArray],
-        random: RandomState,
+        self, run_once: Callable[[], Result[S]], components: Callable[[S], NDArray]
     ) -> Best[S]:
-        """Run from `n_init` starts, keep the best, and compare the components of all."""
-        results: list[Result[S]] = []
-        for _ in range(self.n_init):
-            results.append(run_once(random))
-            if results[-1].interrupted:
-                break
-        self._interrupted = results[-1].interrupted
-        best = max(results, key=lambda result: result.objectives[-1])
-        own = components(best.state)
-        others = [components(result.state) for result in results if result is not best]
-        similarities = [matched_similarity(own, other) for other in others]
-        self._warn(best, last=results[-1])
-        return Best(best, float(np.mean(similarities)) if similarities else float("nan"))
+        """The best of `n_init` runs."""
+        best = best_run(run_once, components, self.n_init)
+        self._interrupted = best.last.interrupted
+        self._warn(best.result, last=best.last)
+        return best
 
     def _warn(self, best: Result, last: Result) -> None:
         if last.interrupted:
@@ -317,8 +260,6 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         path : str or path-like
             File to write, in the safetensors format.
         """
-        from ..io import save
-
         check_is_fitted(self)
         save(self, path)
 
@@ -344,23 +285,6 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def fill(source: Source, activations: NDArray, components: NDArray) -> NDArray:
-    """X with its gaps filled by activations · components."""
-    filled = np.empty(source.shape, dtype=source.dtype)
-    for rows in row_ranges(source):
-        for part, block in source.blocks(*rows):
-            filled[part] = np.where(np.isnan(block), activations[part] @ components, block)
-    return filled
-
-
-def matched_similarity(first: NDArray, second: NDArray) -> float:
-    """Mean cosine of the components of two fits, after the best matching; 1 if they agree."""
-    lengths = np.outer(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
-    cosines = (first @ second.T) / np.where(lengths > 0, lengths, 1)
-    rows, columns = linear_sum_assignment(-cosines)
-    return float(cosines[rows, columns].mean())
 
 
 def like(X: Any, values: NDArray) -> Any:

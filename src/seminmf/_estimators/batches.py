@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from .._algorithms import loop, minibatch
-from .._algorithms.problem import Prior, Problem
+from .._algorithms.loop import Result, Stopping
+from .._algorithms.minibatch import Epochs, Learn, Stream
+from .._algorithms.problem import Problem
+from .._data.source import Data
+from .._model.model import Priors
 from . import validation as check
-from .base import Data
-from .progress import Progress
+from .runs import Runner
 from .skellam import BaseSkellamSNMF
-
-# Learns from one batch, next to what is known and to how many samples there are.
-Learn = Callable[[Problem, minibatch.Stream, float], tuple[minibatch.Stream, minibatch.Told]]
 
 
 class BatchSkellamSNMF(BaseSkellamSNMF):
@@ -41,8 +40,8 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
         """Refuse what a fit in batches cannot do."""
         if self.batch_size is None:
             return
-        self._check_batch_prior(data.source.shape[1])
-        if data.chunks is not None:
+        self._check_batch_priors(data.shape[1])
+        if not data.source.is_local:
             raise ValueError(
                 "batch_size must be None for a Dask array, whose chunks are all looked at in each "
                 f"iteration; found {self.batch_size}."
@@ -78,25 +77,24 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
                 f"found {self.n_components}."
             )
         data = self._check_data(X, fitted=hasattr(self, "atoms_"))
-        if data.chunks is not None:
+        if not data.source.is_local:
             raise ValueError(
                 "X must be a batch in memory for partial_fit; found a Dask array, which `fit` "
                 "takes."
             )
-        n_samples, n_features = data.source.shape
-        weights = check.check_weight(sample_weight, n_samples)
-        prior = self._check_batch_prior(n_features)
+        data = data._replace(weights=check.check_weight(sample_weight, data.shape[0]))
+        priors = self._check_batch_priors(data.shape[1])
         if not hasattr(self, "atoms_"):
-            self._begin(data, prior, weights)
+            self._begin(data, priors)
             check.record_features(self, X)
-        with self._problem(data, prior, self._prior_scale(), sample_weight=weights) as problem:
+        with self._problem(data, priors, self._prior_scale()) as problem:
             stream = getattr(self, "_stream", None) or self._first_stream(problem)
-            total = self.total_samples or stream.n_samples + float(weights.sum())
-            self._stream, told = self._learn(problem, stream, total)
-            self._publish_batch(problem, told, total)
+            total = self.total_samples or stream.n_samples + data.total_weight
+            self._stream, result = self._learn(problem, stream, total)
+            self._publish_batch(problem, result, total)
         return self
 
-    def _check_batch_prior(self, n_features: int) -> Prior:
+    def _check_batch_priors(self, n_features: int) -> Priors:
         """The priors, which must be those of any sample."""
         for name in ("activation_shape_prior", "activation_rate_prior"):
             found = np.shape(getattr(self, name))
@@ -105,7 +103,7 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
                     f"{name} must be the same for all samples when they come in batches; found an "
                     f"array of shape {found}."
                 )
-        return check.check_prior(self, 1, n_features, positive_rate=self._needs_rate)
+        return check.check_priors(self, 1, n_features, positive_rate=self._needs_rate)
 
     def _publish_stream(self) -> None:
         """Set what all estimators have after a batch."""
@@ -114,39 +112,16 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
         self.stability_ = float("nan")
 
     def _run_batches(
-        self, problem: Problem, learn: Learn, atoms: NDArray, random: RandomState
-    ) -> tuple[minibatch.Stream, list[float], loop.Reason]:
-        """Epochs over all samples in batches, until one gains little on that before it."""
-        stream = minibatch.Stream(atoms, np.zeros(atoms.shape))
-        total = float(problem.sample_weight.sum())
-        objectives: list[float] = []
-        with Progress(self.max_iter, "epochs", bool(self.verbose)) as progress:
-            try:
-                for _ in range(self.max_iter):
-                    stream, objective = self._run_epoch(problem, learn, stream, total, random)
-                    objectives.append(objective)
-                    progress.update(objective)
-                    gain = np.diff(objectives[-2:])
-                    if gain.size and gain[0] <= self.tol * abs(objective):
-                        return stream, objectives, "tolerance"
-            except KeyboardInterrupt:
-                return stream, objectives, "interrupted"
-        return stream, objectives, "max_iter"
+        self, problem: Problem, runner: Runner, learn: Learn, atoms: NDArray, random: RandomState
+    ) -> Result[Stream]:
+        """Epochs over all samples in batches, until one gains little on that before it.
 
-    def _run_epoch(
-        self,
-        problem: Problem,
-        learn: Learn,
-        stream: minibatch.Stream,
-        total: float,
-        random: RandomState,
-    ) -> tuple[minibatch.Stream, float]:
-        """One pass over the samples; and the objective that its batches had, in sum."""
-        objective = 0.0
-        for rows in minibatch.batches(problem.source, self.batch_size, random):
-            batch = problem.of_samples(rows)
-            weight = float(batch.sample_weight.sum())
-            if weight > 0:
-                stream, told = learn(batch, stream, total)
-                objective += weight * told.objective
-        return stream, objective
+        The objectives are those that batches had on the way; what comes first is not known.
+        """
+        epochs = Epochs(learn, self.batch_size, random)
+        begin = partial(Stream.from_atoms, atoms)
+        stopping = Stopping(self.max_iter, self.tol, window=1, of_following=True)
+        result = runner.run(epochs, problem, begin, "epochs", stopping)
+        # A run that ended at an earlier time leaves the random numbers where it left them then.
+        epochs.skip_to(problem, result.n_iter)
+        return result

@@ -7,7 +7,6 @@ ended that had ended; the run that was under way goes on from its last state. Al
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,9 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._algorithms.loop import REASONS, Reason, Run
+from .._data.fingerprint import fingerprint
 from .._data.source import Source
-from . import container as container
+from . import container
 from .container import Content
 
 FORMAT = "seminmf checkpoint"
@@ -164,14 +164,6 @@ def _plain(value: Any) -> Any:
     if np.ndim(value) > 0:
         return fingerprint(np.asarray(value))
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
-
-
-def fingerprint(*parts: NDArray) -> str:
-    """What tells arrays from others."""
-    digest = hashlib.sha256()
-    for array in parts:
-        container.update_with(digest, array)
-    return digest.hexdigest()
 
 
 # --- runs, as a file has them ---------------------------------------------------------------------

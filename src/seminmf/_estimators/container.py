@@ -17,6 +17,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._data.fingerprint import update_with
+
 _ENVELOPE = "seminmf"
 # How files end that are not whole yet.
 _PART = ".part"
@@ -106,16 +108,6 @@ def checksum(header: dict[str, Any], arrays: dict[str, NDArray]) -> str:
     for name in sorted(arrays):
         update_with(digest, arrays[name], name)
     return digest.hexdigest()
-
-
-def update_with(digest: Any, array: NDArray, name: str = "") -> None:
-    """Let a digest depend on an array: name, type, shape and values, whatever its layout."""
-    digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
-    if array.flags.c_contiguous:
-        digest.update(array.reshape(-1).view(np.uint8))
-        return
-    for part in array:  # no copy of all at once
-        digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8))
 
 
 @contextmanager

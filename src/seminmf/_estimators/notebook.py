@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._views.ending import ending
+from .._views.markup import Markup, element
 from .._views.shares import shares
-from ..report.page.markup import Markup, element
 
-_ENDS = {
-    "tolerance": "converged",
-    "max_iter": "not converged: raise max_iter or tol",
-    "interrupted": "interrupted",
-}
 # Components that are drawn; beyond these a picture says more.
 _MOST = 12
 
@@ -23,7 +19,7 @@ def fitted_summary(model: Any) -> Markup:
     n_samples, n_features = len(model.activations_), model.n_features_in_
     rows = {
         "data": f"{n_samples} samples × {n_features} features",
-        "end": f"{_ENDS[model.stop_reason_]}, {model.n_iter_} iterations",
+        "end": ending(model.stop_reason_, model.n_iter_),
     }
     if hasattr(model, "lower_bound_"):
         rows["lower bound"] = f"{model.lower_bound_:.6g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from .._data.threads import count_threads
+from .._data.executor import count_threads
 
 Result = TypeVar("Result")
 

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import sklearn.utils
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._algorithms.problem import Prior
-from .._data.source import Source, row_ranges
-from .._data.sparse import SparseSource
-from .._data.summary import Summary, summarise_cells, summarise_rows
-from .._model.factors import split_signed
-
-# Beyond 2^53 neighbouring integers are no longer told apart in float64.
-LARGEST_INTEGER = 2.0**53
-_INTEGERS = "of integers for likelihood='integer' (check_integer=False lets others pass)"
-
-
-def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
-    """X as a two-dimensional float array, with the features of the fit if there was one."""
-    accepted: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
-    try:
-        if fitted:
-            return validate_data(estimator, X, reset=False, **accepted)
-        return sklearn.utils.check_array(X, estimator=estimator, input_name="X", **accepted)
-    except (TypeError, ValueError) as error:
-        if "omplex" in str(error):
-            found = np.asarray(X).dtype
-            raise ValueError(
-                f"Complex data not supported: X must be real; found {found}."
-            ) from None
-        if "could not convert" in str(error):
-            raise ValueError(
-                f"X must hold numbers, with NaN for gaps; found text ({error})."
-            ) from error
-        raise
+from .._data.summary import Summary
+from .._model.model import Priors, split_signed
 
 
 def record_features(estimator: Any, X: Any) -> None:
@@ -57,63 +27,15 @@ def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
         raise ValueError(f"{name} must be {accepted}; found {value!r}.") from None
 
 
-class Accepted(NamedTuple):
-    """Which numbers X may have: integers only, and of what size at the most."""
-
-    integer: bool = False
-    largest: float = math.inf
-
-
-ANY_NUMBERS = Accepted()
-
-
-def check_values(source: Source, accepted: Accepted) -> Summary:
-    """Refuse infinities, and other numbers that are not accepted; sum X up."""
-    summary = summarise(source, accepted)
-    check_observed(summary)
-    return summary
-
-
 def check_observed(summary: Summary) -> None:
     """Refuse data without any observed cell."""
     if summary.n_observed == 0:
         raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
 
 
-def summarise(source: Source, accepted: Accepted, first_row: int = 0) -> Summary:
-    """The sums over X, or a refusal of one of its numbers; its samples count from `first_row`."""
-    if isinstance(source, SparseSource):
-        _refuse_values(source.X.data[None], accepted, first_row, source.cell)
-        summary = summarise_cells(source.X)
-    else:
-        parts = []
-        for rows in row_ranges(source):
-            for part, block in source.blocks(*rows):
-                _refuse_values(block, accepted, first_row + part.start)
-                parts.append(summarise_rows(block))
-        summary = Summary.combine(parts)
-    if summary.largest > accepted.largest:
-        raise ValueError(
-            "X must be within ±2^53 for likelihood='integer'; "
-            f"found a value of size {summary.largest:.6g}."
-        )
-    return summary
-
-
-def _refuse_values(
-    block: NDArray, accepted: Accepted, first_row: int, cell: Callable | None = None
-) -> None:
-    """Refuse what is not accepted; `cell` tells where the numbers of a single row belong."""
-    wrong, words = np.isinf(block), "finite, or NaN for a gap"
-    if accepted.integer and not wrong.any():
-        with np.errstate(invalid="ignore"):
-            wrong, words = (block != np.rint(block)) & ~np.isnan(block), _INTEGERS
-    if wrong.any():
-        j, i = np.argwhere(wrong)[0]
-        row, column = (j, i) if cell is None else cell(i)
-        raise ValueError(
-            f"X must be {words}; found {block[j, i]} in row {first_row + row}, column {column}."
-        )
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number: not a truth value, text or an array."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def check_choice(name: str, value: Any, accepted: tuple) -> None:
@@ -134,8 +56,7 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
 
 def check_seconds(name: str, value: Any) -> float:
     """A number of at least 0."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 <= value < np.inf:
+    if not is_number(value) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a number of seconds, 0 or more; found {value!r}.")
     return float(value)
 
@@ -148,11 +69,10 @@ def check_jobs(value: Any) -> None:
         raise ValueError(f"n_jobs must be None or an integer other than 0; found {value!r}.")
 
 
-def check_level(value: Any) -> float:
-    """A probability between 0 and 1."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 < value < 1:
-        raise ValueError(f"level must be between 0 and 1; found {value!r}.")
+def check_share(name: str, value: Any) -> float:
+    """A number between 0 and 1."""
+    if not is_number(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1; found {value!r}.")
     return float(value)
 
 
@@ -180,8 +100,7 @@ def check_cells(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[NDArra
 
 def check_tolerance(value: Any, name: str = "tol") -> float:
     """A finite number that is not negative."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 <= value < np.inf:
+    if not is_number(value) or not 0 <= value < np.inf:
         raise ValueError(f"{name} must be a finite number of at least 0; found {value!r}.")
     return float(value)
 
@@ -207,31 +126,20 @@ def check_parameter(
     return array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
 
 
-def check_prior(estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool) -> Prior:
+def check_priors(estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool) -> Priors:
     """The estimator's priors, checked against the sizes of the data."""
     n_components = estimator.n_components
-    activations = (n_samples, n_components)
-    return Prior(
-        check_parameter(
-            "activation_shape_prior",
-            estimator.activation_shape_prior,
-            activations,
-            "(n_samples, n_components)",
-        ),
-        check_parameter(
-            "activation_rate_prior",
-            estimator.activation_rate_prior,
-            activations,
-            "(n_samples, n_components)",
-            zero=not positive_rate,
-        ),
-        check_parameter(
-            "atom_shape_prior",
-            estimator.atom_shape_prior,
-            (2, n_components, n_features),
-            "(2, n_components, n_features)",
-        ),
-    )
+    activations = (n_samples, n_components), "(n_samples, n_components)"
+    atoms = (2, n_components, n_features), "(2, n_components, n_features)"
+    parameters = [
+        check_parameter(name, getattr(estimator, name), *sizes, zero=zero)
+        for name, sizes, zero in (
+            ("activation_shape_prior", activations, False),
+            ("activation_rate_prior", activations, not positive_rate),
+            ("atom_shape_prior", atoms, False),
+        )
+    ]
+    return Priors.of(*parameters)
 
 
 def check_weight(sample_weight: Any, n_samples: int) -> NDArray:

@@ -1,144 +1,173 @@
-"""The two likelihoods, as small objects that the passes take as an argument.
+"""The likelihoods, as small objects that answer all that is asked of them.
 
-`Real` is M = ∞ of the paper, `Integer` is M = 1. Both answer the same question about one cell:
-given x and the two rates λ₀ and λ₁, what are U_s = E[Z_s | x] / λ_s (s = 0, 1) and the cell's
-log-likelihood. The type of the object picks the rule when a pass is compiled, so that a pass is
-written once and its inner loop has no branch.
+`Real` is M = ∞ of the paper, `Integer` is M = 1. Kernels take one as an argument: its type picks
+the rules of a cell when a kernel is compiled, so that a kernel is written once and its inner loop
+has no branch. A class without such a rule is an error at that time.
+
+To add a likelihood: its rules in `cells.py`, a class here, and its name in `LIKELIHOODS`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
+import numpy as np
 from numba.extending import overload
+from numpy.random import RandomState
+from numpy.typing import NDArray
 
-from .._numerics.bessel import skellam_cell, smaller_total
-from .._numerics.compilation import (
-    bits_of,
-    by_precision,
-    float_of_bits,
-    polynomial,
-    scalar_function,
-)
+from .._numerics.compilation import rule_of
+from .._numerics.scaling import power_of_two, powers_of_two
+from . import cells
+
+# Beyond 2^53 neighbouring integers are no longer told apart in float64.
+_LARGEST_INTEGER = 2.0**53
+# Where x and both rates vanish there is no density: such a cell counts as this share of the noise.
+_LEAST_ROOT = 1e-2
 
 
-class Real(NamedTuple):
-    """X is real (M = ∞): the log-likelihood of a cell is −D(x | λ₀, λ₁).
+class _Scales(NamedTuple):
+    unit: float = 1.0
+    dispersion: float = 1.0
+
+
+class Likelihood(_Scales):
+    """Base of the likelihoods: two numbers, and what a class says for itself.
 
     Attributes
     ----------
     unit : float
-        Internal computations see X / unit. A power of two, so that nothing is rounded.
+        Computations see X / unit.
+    dispersion : float
+        φ = 1/M, in the unit of X: the priors speak of activations in units of it.
     """
 
-    unit: float
+    __slots__ = ()
+
+    # What the likelihood is for.
+    words: ClassVar[str]
+    # Whether X must be integers, and the largest |x| that is accepted.
+    integers: ClassVar[bool]
+    largest: ClassVar[float]
+    # The dispersion, where it is part of the model and not found from the data.
+    known_dispersion: ClassVar[float | None]
+    # Whether minus the log-likelihood is convex in the rates.
+    convex: ClassVar[bool]
+    # For kernels: whether the unit of X is part of the model, and the rules of a cell.
+    fixed_unit: ClassVar[bool]
+    cell_rule: ClassVar[Callable]
+    curvature_rule: ClassVar[Callable]
+
+    @property
+    def mass(self) -> float:
+        """What one unit of computations counts against the priors."""
+        return self.unit / self.dispersion
+
+    @classmethod
+    def unit_for(cls, largest: float) -> float:
+        """A unit for computations with numbers up to `largest`."""
+        raise NotImplementedError
+
+    def in_unit_of_data(self) -> Likelihood:
+        """The likelihood for computations in the unit of X."""
+        return self._replace(unit=1.0)
+
+    def cell_units(self, x: NDArray, rates0: NDArray, rates1: NDArray) -> NDArray:
+        """Units in which cells of any size are computed without overflow."""
+        raise NotImplementedError
+
+    def log_density(
+        self, log_likelihood: NDArray, x: NDArray, rates0: NDArray, rates1: NDArray
+    ) -> NDArray:
+        """Log-density of cells in the unit of X, whose noise has the dispersion."""
+        raise NotImplementedError
+
+    def draw(self, rates0: NDArray, rates1: NDArray, random: RandomState) -> NDArray:
+        """Draws of cells with these rates, in the unit of X."""
+        raise NotImplementedError
 
 
-class Integer(NamedTuple):
+class Real(Likelihood):
+    """X is real (M = ∞): the log-likelihood of a cell is −D(x | λ₀, λ₁)."""
+
+    __slots__ = ()
+
+    words = "any numbers"
+    integers = False
+    largest = math.inf
+    known_dispersion = None
+    convex = True
+    fixed_unit = False
+    cell_rule = cells.real_cell
+    curvature_rule = cells.real_curvature
+
+    @classmethod
+    def unit_for(cls, largest: float) -> float:
+        """A power of two, so that nothing is rounded: the model has no unit of its own."""
+        return power_of_two(largest)
+
+    def cell_units(self, x: NDArray, rates0: NDArray, rates1: NDArray) -> NDArray:
+        """Near 1 the squares of cells, which are homogeneous, are in range whatever the unit."""
+        largest = np.fmax(np.abs(x), np.maximum(rates0, rates1))
+        return powers_of_two(np.maximum(largest, 1e-300))
+
+    def log_density(
+        self, log_likelihood: NDArray, x: NDArray, rates0: NDArray, rates1: NDArray
+    ) -> NDArray:
+        """The saddle-point density −D/φ − ½ ln(2πφr)."""
+        phi = self.dispersion
+        root = np.hypot(x, 2 * np.sqrt(rates0) * np.sqrt(rates1))
+        logarithm = np.log(2 * np.pi) + np.log(phi) + np.log(np.maximum(root, _LEAST_ROOT * phi))
+        return log_likelihood / phi - 0.5 * logarithm
+
+    def draw(self, rates0: NDArray, rates1: NDArray, random: RandomState) -> NDArray:
+        """Normal variables: a cell of X / φ has variance λ₀ + λ₁, in units of φ."""
+        noise = np.sqrt(self.dispersion) * np.sqrt(rates0 + rates1)
+        return rates0 - rates1 + noise * random.normal(size=np.shape(rates0))
+
+
+class Integer(Likelihood):
     """X is integer (M = 1): the log-likelihood of a cell is that of the Skellam distribution."""
 
-    unit: float = 1.0
+    __slots__ = ()
+
+    words = "counts and differences of counts"
+    integers = True
+    largest = _LARGEST_INTEGER
+    known_dispersion = 1.0
+    convex = False
+    fixed_unit = True
+    cell_rule = cells.integer_cell
+    curvature_rule = cells.integer_curvature
+
+    @classmethod
+    def unit_for(cls, largest: float) -> float:
+        """1: the unit of counts is part of the model."""
+        return 1.0
+
+    def cell_units(self, x: NDArray, rates0: NDArray, rates1: NDArray) -> NDArray:
+        """1 for each cell."""
+        return np.ones(x.shape)
+
+    def log_density(
+        self, log_likelihood: NDArray, x: NDArray, rates0: NDArray, rates1: NDArray
+    ) -> NDArray:
+        """ln P, which is a density already."""
+        return log_likelihood
+
+    def draw(self, rates0: NDArray, rates1: NDArray, random: RandomState) -> NDArray:
+        """Differences of Poisson variables."""
+        return random.poisson(rates0) - random.poisson(rates1)
 
 
-# Added to every rate. A product of three rates must stay a normal number, hence the cube root of
-# the smallest; in the unit of the passes, where the largest |x| is about 1, it is nothing.
-SMALLEST_RATE = {"float32": 1e-12, "float64": 1e-95}
-
-# Pairs are for float32 and float64. Bits of the mantissa, and one half of its range.
-_MANTISSA = (23, 52)
-_HALF = (1 << 22, 1 << 51)
-
-# (2 atanh(w) − 2w) / w³ in powers of w², |w| ≤ 0.2013, relative error 6e-9 and 4e-15:
-# tools/elementary_coefficients.py.
-_TAIL = (
-    (0.666666662560984, 0.4000032387799185, 0.28531696604890266, 0.23768208227277335),
-    (
-        0.6666666666666696,
-        0.3999999999929155,
-        0.2857142885062758,
-        0.2222218103771892,
-        0.18184702797723667,
-        0.15281456600051058,
-        0.15138775178873456,
-    ),
-)
-_LN2 = math.log(2.0)
+LIKELIHOODS: dict[str, type[Likelihood]] = {"real": Real, "integer": Integer}
 
 
-@scalar_function
-def real_cell(x, rate0, rate1):
-    """U₀, U₁ and −D(x | λ₀, λ₁) of a cell, for M = ∞; a gap (NaN) has U = 1 and D = 0.
-
-    With a the side of x's sign and b the other, r = √(x² + 4λ₀λ₁) and big = (|x| + r) / 2,
-    U_a = big / λ_a and U_b = λ_a / big: neither cancels. Moreover U_a = (1+w) / (1−w) with
-
-        w = (|x| − λ_a + λ_b) / (r + λ₀ + λ₁),    D = w (|x| − λ_a + λ_b) + |x| (ln U_a − 2w),
-
-    where the residual stands as a factor: D keeps its relative accuracy for good fits. For U_a
-    far from 1 the logarithm is taken of U_a / 2^e instead, and D is |x| ln U_a + λ₀ + λ₁ − r.
-    """
-    real = type(rate0)
-    zero, two = real(0.0), real(2.0)
-    observed = x == x
-    negative = x < zero
-    size = abs(x) if observed else zero
-    side = rate1 if negative else rate0
-    other = rate0 if negative else rate1
-    twice_side = side + side
-    total = rate0 + rate1
-    root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
-    twice_big = size + root
-    # Near a fit the larger of the two is between half of `side` and all: no rounding there.
-    residual = (max(size, other) - side) + min(size, other)
-
-    # 2^e next to U_a, from the difference of the two floats' bits, which is almost a logarithm.
-    mantissa = by_precision(rate0, _MANTISSA)
-    half = by_precision(rate0, _HALF)
-    bits = bits_of(twice_side)
-    exponent = (bits_of(twice_big) - bits + half) >> mantissa
-    scaled_side = float_of_bits(bits + (exponent << mantissa), rate0)
-    near = exponent == 0
-    difference = residual if near else twice_big - scaled_side
-    denominator = root + total if near else twice_big + scaled_side
-
-    # One division serves w, U_a and U_b.
-    product = twice_side * twice_big
-    quotient = real(1.0) / (product * denominator)
-    w = difference * product * quotient
-    quotient = quotient * denominator
-    u_side = twice_big * twice_big * quotient
-    u_other = twice_side * twice_side * quotient
-
-    square = w * w
-    logarithm = square * w * polynomial(square, by_precision(rate0, _TAIL))
-    logarithm = logarithm + (zero if near else real(exponent) * real(_LN2) + two * w)
-    divergence = size * logarithm + (w * residual if near else total - root)
-
-    u0 = u_other if negative else u_side
-    u1 = u_side if negative else u_other
-    one = real(1.0)
-    return u0 if observed else one, u1 if observed else one, -divergence if observed else zero
-
-
-@scalar_function
-def integer_cell(x, rate0, rate1):
-    """U₀, U₁ and ln P(x | λ₀, λ₁) of a cell, for M = 1; a gap (NaN) has U = 1 and ln P = 0.
-
-    The smaller of the two expected totals is 2σ / (ν + Y_ν), the larger is |x| more.
-    """
-    real = type(rate0)
-    zero, one = real(0.0), real(1.0)
-    observed = x == x
-    x = x if observed else zero
-    size = abs(x)
-    negative = x < zero
-    side = rate1 if negative else rate0
-    other = rate0 if negative else rate1
-    u_side, u_other, value = skellam_cell(size, side, other)
-    u0 = u_other if negative else u_side
-    u1 = u_side if negative else u_other
-    return u0 if observed else one, u1 if observed else one, value if observed else zero
+def takes_integers(name: str | None) -> bool:
+    """Whether the likelihood of a name is for integers; not so if there is none."""
+    return name in LIKELIHOODS and LIKELIHOODS[name].integers
 
 
 def cell(likelihood, x, rate0, rate1):
@@ -148,49 +177,8 @@ def cell(likelihood, x, rate0, rate1):
 
 @overload(cell, inline="always")
 def _cell(likelihood, x, rate0, rate1):
-    if likelihood.instance_class is Integer:
-        return lambda likelihood, x, rate0, rate1: integer_cell(x, rate0, rate1)
-    return lambda likelihood, x, rate0, rate1: real_cell(x, rate0, rate1)
-
-
-@scalar_function
-def real_curvature(x, rate0, rate1):
-    """q = 1 / r with ∂²D = q (U₀ dλ₀ − U₁ dλ₁)²: the Hessian has rank one."""
-    real = type(rate0)
-    observed = x == x
-    size = abs(x) if observed else real(0.0)
-    root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
-    return real(1.0) / root if observed else real(0.0)
-
-
-@scalar_function
-def integer_curvature(x, rate0, rate1, u0, u1):
-    """q for which q (U₀ dλ₀ − U₁ dλ₁)² stands for the Hessian of −ln P.
-
-    With a the side of x's sign, b the other, g = 1 / (|x| + 1 + P/2) the smaller expected total
-    divided by σ = λ₀λ₁, and g' the same at the next order, the Hessian is
-
-        [[ |x|/λ_a² + λ_b² G,  −δ     ],
-         [ −δ,                 λ_a² G ]],    G = g (g − g'),  δ = g − σG,
-
-    without cancellation where a rate vanishes. Its determinant is not positive, and its positive
-    part is near that of rank one that M = ∞ has: q gives it the same eigenvalue.
-    """
-    real = type(rate0)
-    zero, half, one = real(0.0), real(0.5), real(1.0)
-    observed = x == x
-    size = abs(x) if observed else zero
-    sigma = rate0 * rate1
-    side = rate1 if x < zero else rate0
-    other = rate0 if x < zero else rate1
-    g = smaller_total(size, sigma) / sigma
-    bend = g * (g - smaller_total(size + one, sigma) / sigma)
-    delta = g - sigma * bend
-    h_side = size / (side * side) + other * other * bend
-    h_other = side * side * bend
-    half_gap = half * (h_side - h_other)
-    eigenvalue = half * (h_side + h_other) + math.sqrt(half_gap * half_gap + delta * delta)
-    return eigenvalue / (u0 * u0 + u1 * u1) if observed else zero
+    rule = rule_of(likelihood, "cell_rule")
+    return lambda likelihood, x, rate0, rate1: rule(x, rate0, rate1)
 
 
 def curvature(likelihood, x, rate0, rate1, u0, u1):
@@ -203,11 +191,8 @@ def curvature(likelihood, x, rate0, rate1, u0, u1):
 
 @overload(curvature, inline="always")
 def _curvature(likelihood, x, rate0, rate1, u0, u1):
-    if likelihood.instance_class is Integer:
-        return lambda likelihood, x, rate0, rate1, u0, u1: integer_curvature(
-            x, rate0, rate1, u0, u1
-        )
-    return lambda likelihood, x, rate0, rate1, u0, u1: real_curvature(x, rate0, rate1)
+    rule = rule_of(likelihood, "curvature_rule")
+    return lambda likelihood, x, rate0, rate1, u0, u1: rule(x, rate0, rate1, u0, u1)
 
 
 def fixed_unit(likelihood):
@@ -217,5 +202,5 @@ def fixed_unit(likelihood):
 
 @overload(fixed_unit, inline="always")
 def _fixed_unit(likelihood):
-    fixed = likelihood.instance_class is Integer
+    fixed = rule_of(likelihood, "fixed_unit")
     return lambda likelihood: fixed

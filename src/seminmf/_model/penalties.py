@@ -11,31 +11,17 @@ geometric mean and h stands for θ): the two differ in the penalty alone.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
 from numba.extending import overload
 
-from .._numerics.compilation import scalar_function
+from .._numerics.compilation import rule_of, scalar_function
 from .._numerics.gamma import gamma_terms, inverse_digamma, trigamma
 
 
-class Maximum(NamedTuple):
-    """Penalty βv − (α − 1) ln v of a gamma prior."""
-
-    mass: float
-
-
-class Posterior(NamedTuple):
-    """Penalty whose slope is (α̂ − α) / v − Σ_si h, where exp ψ(α̂) = (1 + β) v.
-
-    At its stationary points the fixed point α̂ = α + ℓ U^act of the paper's Algorithm 2 holds.
-    """
-
-    mass: float
-
-
 @scalar_function
-def _maximum(mass, value, shape, rate):
+def _maximum(mass, value, shape, rate, atom_total):
     excess = (shape - 1.0) / mass
     if excess == 0.0:
         return rate * value, rate, 0.0
@@ -55,8 +41,65 @@ def _posterior(mass, value, shape, rate, atom_total):
     _, digamma, entropy = gamma_terms(alpha)
     level = (alpha - shape * digamma - entropy) / mass - atom_total * value
     slope = (alpha - shape) / (mass * value) - atom_total
-    bend = (1.0 / trigamma(alpha) - (alpha - shape)) / (mass * value * value)
-    return level, slope, bend
+    curvature = (1.0 / trigamma(alpha) - (alpha - shape)) / (mass * value * value)
+    return level, slope, curvature
+
+
+@scalar_function
+def _nothing_cancelled(value, atom_total):
+    return 0.0 * value
+
+
+@scalar_function
+def _rates_cancelled(value, atom_total):
+    return atom_total * value
+
+
+class _Mass(NamedTuple):
+    mass: float
+
+
+class Penalty(_Mass):
+    """Base of the penalties: what one unit of an activation counts against the prior."""
+
+    __slots__ = ()
+
+    # For kernels: level, slope and curvature, and what cancels in the level.
+    penalty_rule: ClassVar[Callable]
+    cancelled_rule: ClassVar[Callable]
+    # What is added to the prior's shape α in a sample's counts.
+    excess: ClassVar[float]
+    # Whether the penalty has a barrier at 0 for a shape of 1, and whether it has a pole there, of
+    # the wrong sign, for shapes below 1.
+    has_barrier: ClassVar[bool]
+    has_pole: ClassVar[bool]
+
+
+class Maximum(Penalty):
+    """Penalty βv − (α − 1) ln v of a gamma prior."""
+
+    __slots__ = ()
+
+    penalty_rule = _maximum
+    cancelled_rule = _nothing_cancelled
+    excess = -1.0
+    has_barrier = False
+    has_pole = True
+
+
+class Posterior(Penalty):
+    """Penalty whose slope is (α̂ − α) / v − Σ_si h, where exp ψ(α̂) = (1 + β) v.
+
+    At its stationary points the fixed point α̂ = α + ℓ U^act of the paper's Algorithm 2 holds.
+    """
+
+    __slots__ = ()
+
+    penalty_rule = _posterior
+    cancelled_rule = _rates_cancelled
+    excess = 0.0
+    has_barrier = True
+    has_pole = False
 
 
 def cancelled(kind, value, atom_total):
@@ -66,13 +109,12 @@ def cancelled(kind, value, atom_total):
 
 @overload(cancelled, inline="always")
 def _cancelled(kind, value, atom_total):
-    if kind.instance_class is Posterior:
-        return lambda kind, value, atom_total: atom_total * value
-    return lambda kind, value, atom_total: 0.0 * value
+    rule = rule_of(kind, "cancelled_rule")
+    return lambda kind, value, atom_total: rule(value, atom_total)
 
 
 def penalty(kind, mass, value, shape, rate, atom_total):
-    """Level, slope and second derivative of the penalty at `value` > 0.
+    """Level, slope and curvature of the penalty at `value` > 0.
 
     `mass` is what one unit of `value` counts against the prior.
     """
@@ -81,8 +123,7 @@ def penalty(kind, mass, value, shape, rate, atom_total):
 
 @overload(penalty, inline="always")
 def _penalty(kind, mass, value, shape, rate, atom_total):
-    if kind.instance_class is Posterior:
-        return lambda kind, mass, value, shape, rate, atom_total: _posterior(
-            mass, value, shape, rate, atom_total
-        )
-    return lambda kind, mass, value, shape, rate, atom_total: _maximum(mass, value, shape, rate)
+    rule = rule_of(kind, "penalty_rule")
+    return lambda kind, mass, value, shape, rate, atom_total: rule(
+        mass, value, shape, rate, atom_total
+    )

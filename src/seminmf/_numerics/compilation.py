@@ -6,6 +6,7 @@ from typing import Any
 
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 # - forceinline: a call that is left in a loop keeps the loop scalar;
@@ -57,6 +58,18 @@ def _by_precision(x, pair):
     if x == types.float32:
         return lambda x, pair: pair[0]
     return lambda x, pair: pair[1]
+
+
+def rule_of(kind: Any, name: str) -> Any:
+    """What an object's class has under a name, by the type that the compiler sees of the object.
+
+    For overloads that hand over to the class. A class that has no such rule is refused, rather
+    than given the rule of another.
+    """
+    owner = getattr(kind, "instance_class", None)
+    if not hasattr(owner, name):
+        raise TypingError(f"{getattr(owner, '__name__', kind)} has no {name}.")
+    return getattr(owner, name)
 
 
 @intrinsic

@@ -6,38 +6,36 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma
 
-from .._algorithms.problem import Prior
+from .._model.model import Priors
+from .._model.priors import Gamma
 from .hyperparameters import RATE_BOUNDS, SHAPE_BOUNDS
 from .prior_statistics import Maps
 
 
 class ActivationPrior(NamedTuple):
-    """Shapes and rates, and the labels (1, K) of those that are to be found.
+    """A gamma prior, and the labels (1, K) of the shapes and rates that are to be found.
 
     The parameters η are ln α of each shape label, then ln β of each rate label. Labels of None keep
     their part of the prior as it is.
     """
 
-    shape: NDArray
-    rate: NDArray
+    prior: Gamma
     shape_labels: NDArray | None
     rate_labels: NDArray | None
 
     @classmethod
-    def of(cls, prior: Prior, maps: Maps) -> ActivationPrior:
+    def of(cls, prior: Priors, maps: Maps) -> ActivationPrior:
         """The prior, whose parameters are those that the maps have labels for."""
-        shape, rate = prior.activation_shape, prior.activation_rate
+        own = prior.activations
         labels = (maps.activation_shape, maps.activation_rate)
         if any(part is not None for part in labels):
-            shape, rate = np.broadcast_arrays(shape, rate)
-        return cls(shape, rate, *labels)
+            own = Gamma(*np.broadcast_arrays(*own))
+        return cls(own, *labels)
 
     def of_samples(self, rows: NDArray) -> ActivationPrior:
         """The prior of some samples; the same where all have the same."""
-        shape, rate = (part[rows] if len(part) > 1 else part for part in (self.shape, self.rate))
-        return self._replace(shape=shape, rate=rate)
+        return self._replace(prior=self.prior.of_samples(rows))
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -52,7 +50,7 @@ class ActivationPrior(NamedTuple):
     def logs(self) -> NDArray:
         """The parameters η."""
         found = []
-        for labels, values in ((self.shape_labels, self.shape), (self.rate_labels, self.rate)):
+        for labels, values in zip((self.shape_labels, self.rate_labels), self.prior, strict=True):
             if labels is not None:
                 cells = np.log(np.broadcast_to(values, labels.shape)[0])
                 found.append(np.bincount(labels[0], weights=cells) / np.bincount(labels[0]))
@@ -61,20 +59,20 @@ class ActivationPrior(NamedTuple):
     def at(self, logs: NDArray) -> ActivationPrior:
         """The prior with other parameters, within their bounds."""
         n_shapes, _ = self.sizes
-        shape, rate = self.shape, self.rate
+        shape, rate = self.prior
         if self.shape_labels is not None:
             shape = np.exp(np.clip(logs[:n_shapes], *np.log(SHAPE_BOUNDS)))[self.shape_labels]
         if self.rate_labels is not None:
             rate = np.exp(np.clip(logs[n_shapes:], *np.log(RATE_BOUNDS)))[self.rate_labels]
-        return self._replace(shape=shape, rate=rate)
+        return self._replace(prior=Gamma(shape, rate))
 
     def scores(self, activations: NDArray, log_activations: NDArray) -> NDArray:
         """Derivatives by η of each row's E[ln p(λ)]."""
-        by_shape = self.shape * (np.log(self.rate) - digamma(self.shape) + log_activations)
-        by_rate = self.shape - self.rate * activations
+        all_labels = self.shape_labels, self.rate_labels
+        scores = self.prior.scores(activations, log_activations)
         parts = [
             np.zeros((len(activations), 0)) if labels is None else by_cell @ _indicator(labels)
-            for labels, by_cell in ((self.shape_labels, by_shape), (self.rate_labels, by_rate))
+            for labels, by_cell in zip(all_labels, scores, strict=True)
         ]
         return np.concatenate(parts, axis=1)
 

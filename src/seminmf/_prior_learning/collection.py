@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._algorithms.problem import Prior
+from .._algorithms.loop import Info, Progress, Result, Stopping, run
 from .._estimators.parallel import run_all
-from .._estimators.progress import Progress
+from .._model.model import Priors
 from ..bayesian import BayesianSkellamSNMF
 from .learned import Learned, Plan, learn_from_all
 from .posteriors import Posterior, correlated, variational
@@ -42,7 +42,7 @@ class Collection(NamedTuple):
     plan: Plan
     n_jobs: int | None
 
-    def first_posteriors(self, prior: Prior) -> list[Posterior]:
+    def first_posteriors(self, prior: Priors) -> list[Posterior]:
         """Variational posteriors, from the estimator's own starts or from the prior."""
         jobs = (
             partial(self._variational, matrix, prior, random_state=seed)
@@ -51,7 +51,7 @@ class Collection(NamedTuple):
         return run_all(jobs, self.n_jobs)
 
     def posteriors(
-        self, prior: Prior, before: list[Posterior], *, near: bool = True
+        self, prior: Priors, before: list[Posterior], *, near: bool = True
     ) -> list[Posterior]:
         """Posteriors with this prior, from those before, whose prior was `near`."""
         jobs = (
@@ -62,7 +62,7 @@ class Collection(NamedTuple):
         )
         return run_all(jobs, self.n_jobs)
 
-    def _variational(self, matrix: Any, prior: Prior, *start: Any, **parameters: Any) -> Posterior:
+    def _variational(self, matrix: Any, prior: Priors, *start: Any, **parameters: Any) -> Posterior:
         settings = {"scale": self.scale, "n_jobs": 1, **parameters}
         return variational(self.estimator, matrix, prior, *start, **settings)
 
@@ -75,25 +75,47 @@ class Round(NamedTuple):
     total: float
 
 
+class Rounds:
+    """The algorithm whose iteration is a round: the best prior for the posteriors, and theirs.
+
+    The total bound never falls by more than `tol`. If no prior near by is better, it stays.
+    """
+
+    def __init__(self, start: Learned, tol: float) -> None:
+        self._start, self._tol = start, tol
+
+    def start(self, collection: Collection, point: Round) -> Round:
+        """The round itself."""
+        return point
+
+    def point(self, state: Round) -> Round:
+        """The round itself."""
+        return state
+
+    def step(self, collection: Collection, here: Round) -> tuple[Round, Info]:
+        """The next round, and its total bound."""
+        prior = here.learned.prior
+        proposed = learn_from_all(self._start, prior, here.posteriors, collection.plan)
+        there = _accepted(collection, here, proposed, self._tol)
+        return there, Info(there.total)
+
+    def evaluate(self, collection: Collection, state: Round) -> float:
+        """The total bound of a round."""
+        return state.total
+
+
 def learn(
     collection: Collection, start: Learned, max_iter: int, tol: float, progress: Progress
-) -> tuple[list[Round], bool]:
-    """Rounds until the total bound converges, and whether it did.
-
-    It never falls by more than `tol`. If no prior near by is better, it has converged.
-    """
-    rounds = [_first_round(collection, start)]
-    for _ in range(max_iter):
-        here = rounds[-1]
-        proposed = learn_from_all(start, here.learned.prior, here.posteriors, collection.plan)
-        there = _accepted(collection, here, proposed, tol)
-        if there is None:
-            return rounds, True
-        rounds.append(there)
-        progress.update(there.total)
-        if there.total - here.total <= tol:
-            return rounds, True
-    return rounds, False
+) -> Result[Round]:
+    """Rounds until the total bound converges."""
+    # With a tolerance of 0 a round that gains nothing is the last one, too.
+    least = max(tol, np.finfo(np.float64).tiny)
+    stopping = Stopping(max_iter, least, window=1, relative=False, of_following=True)
+    begin = partial(_first_round, collection, start)
+    result = run(Rounds(start, tol), collection, begin, stopping, progress)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 def _first_round(collection: Collection, start: Learned) -> Round:
@@ -113,29 +135,33 @@ def _first_round(collection: Collection, start: Learned) -> Round:
     return Round(learned, posteriors, _total_bound(posteriors, learned.prior, collection.plan))
 
 
-def _accepted(collection: Collection, here: Round, proposed: Learned, tol: float) -> Round | None:
-    """The round with the proposed prior, or one nearer to the present if that is worse."""
+def _accepted(collection: Collection, here: Round, proposed: Learned, tol: float) -> Round:
+    """The round with the proposed prior, or one nearer to the present, or the present one."""
     prior = proposed.prior
     for _ in range(_MOST_HALVINGS):
         posteriors = collection.posteriors(prior, here.posteriors)
         total = _total_bound(posteriors, prior, collection.plan)
         if total >= here.total - tol:
             return Round(proposed._replace(prior=prior), posteriors, total)
-        prior = Prior(
-            *(np.sqrt(old * new) for old, new in zip(here.learned.prior, prior, strict=True))
-        )
-    return None
+        prior = _between(here.learned.prior, prior)
+    return here
 
 
-def _total_bound(posteriors: list[Posterior], prior: Prior, plan: Plan) -> float:
+def _between(first: Priors, second: Priors) -> Priors:
+    """The geometric mean of two priors."""
+    pairs = zip(first.parameters.values(), second.parameters.values(), strict=True)
+    return Priors.of(*(np.sqrt(old * new) for old, new in pairs))
+
+
+def _total_bound(posteriors: list[Posterior], prior: Priors, plan: Plan) -> float:
     """Sum of the matrices' bounds, and the logarithm of the hyperprior but for a constant.
 
     Priors that are found together with the atoms have no hyperprior: all samples speak of them.
     """
     maps = plan.maps.without(plan.known)
     held = [
-        (maps.activation_shape, prior.activation_shape),
-        (maps.atom_shape, prior.atom_shape),
+        (maps.activation_shape, prior.activations.shape),
+        (maps.atom_shape, prior.atoms.shape),
     ]
     shapes = 0.0
     for labels, values in held:

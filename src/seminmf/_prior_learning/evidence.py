@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .._algorithms import em
 from .._algorithms.problem import Problem
 from .activation_prior import ActivationPrior
-from .gaussian_potential import Belief
+from .gaussian_potential import GaussianPotential
 from .laplace import Found, found_at
 from .marginal import Point, Task, derivatives, evaluate, free_parameters, some_samples
 from .nodes import standard_nodes
@@ -52,24 +52,24 @@ _RIDGE = 1e-9
 def maximise(
     problem: Problem,
     maps: Maps,
-    belief: Belief | None,
-    start: em.State,
+    potential: GaussianPotential | None,
+    start: em.Factors,
     stages: tuple[Stage, ...] = STAGES,
 ) -> Found:
     """Find atoms, and what the maps say of the activations' prior, from a start near by.
 
     A prior that is found at the same time needs no second fit: what the matrix says of it and what
-    is believed are weighed against each other. Without a belief it stays as it is.
+    is believed are weighed against each other. Without a potential it stays as it is.
     """
     activations = problem.mass * start.activations.astype(np.float64)
     modes = np.log(np.maximum(activations, np.finfo(np.float64).tiny))
-    atoms, own = start.atoms.astype(np.float64), ActivationPrior.of(problem.prior, maps)
-    starts = [own] if belief is None else [own, _prior_of(modes, problem, maps)]
+    atoms, own = start.atoms.astype(np.float64), ActivationPrior.of(problem.model.priors, maps)
+    starts = [own] if potential is None else [own, _prior_of(modes, problem, maps)]
     for stage in _without_repeats(problem, stages):
         part, rows = some_samples(problem, stage.n_samples)
-        unit = problem.likelihood.unit / problem.mass
+        unit = problem.model.likelihood.unit / problem.mass
         nodes = standard_nodes(problem.n_components, stage.order)
-        task = Task(part, unit, nodes, belief)
+        task = Task(part, unit, nodes, potential)
         points = [evaluate(task, atoms, own.of_samples(rows), modes[rows]) for own in starts]
         here, objectives = _climb(task, max(points, key=lambda each: each.objective), stage)
         atoms, starts = here.atoms, [own.at(here.activation_prior.logs)]
@@ -82,7 +82,7 @@ def _prior_of(log_activations: NDArray, problem: Problem, maps: Maps) -> Activat
     log_activations = np.maximum(log_activations, log_activations.max() - 20)
     nothing = np.zeros((2, problem.n_components, 0))
     expected = Expectations(np.exp(log_activations), log_activations, nothing)
-    best = update_prior(problem.prior, Statistics.of(expected, maps), maps)
+    best = update_prior(problem.model.priors, Statistics.of(expected, maps), maps)
     return ActivationPrior.of(best, maps)
 
 
@@ -91,7 +91,7 @@ def _without_repeats(problem: Problem, stages: tuple[Stage, ...]) -> list[Stage]
     kept: list[Stage] = []
     seen = set()
     for stage in reversed(stages):
-        n_samples = stage.n_samples if stage.n_samples < problem.source.shape[0] else 0
+        n_samples = stage.n_samples if stage.n_samples < problem.data.shape[0] else 0
         nodes = standard_nodes(problem.n_components, stage.order).points.shape
         if (n_samples, nodes) not in seen:
             seen.add((n_samples, nodes))
@@ -151,7 +151,7 @@ def _step_derivatives(task: Task, here: Point) -> tuple[NDArray, NDArray]:
     """
     slope, curvature = derivatives(task, here)
     size = here.atoms.size
-    shape = np.broadcast_to(task.problem.prior.atom_shape, here.atoms.shape).ravel()
+    shape = np.broadcast_to(task.problem.model.atoms.prior.shape, here.atoms.shape).ravel()
     ratio = 1 - slope[:size] / shape
     # Where the data want more, it is their information that limits the step.
     far = (np.abs(ratio - 1) > 1e-4) & (ratio > _LEAST_RATIO)

@@ -8,51 +8,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Belief(NamedTuple):
+class GaussianPotential(NamedTuple):
     """The density exp(−½ ηᵀ P η + hᵀ η), not normalised, so that P and h of two matrices add.
 
     Attributes
     ----------
     precision : (P, P) array
-    potential : (P,) array
+    linear : (P,) array
         h, which is the precision times the mean.
     """
 
     precision: NDArray
-    potential: NDArray
+    linear: NDArray
 
     @classmethod
-    def around(cls, point: NDArray, slope: NDArray, information: NDArray) -> Belief:
+    def around(cls, point: NDArray, slope: NDArray, information: NDArray) -> GaussianPotential:
         """The density whose logarithm has this slope at a point, and minus this curvature."""
         return cls(information, information @ point + slope)
 
     @classmethod
-    def weak(cls, point: NDArray, precision: float) -> Belief:
+    def weak(cls, point: NDArray, precision: float) -> GaussianPotential:
         """Hardly more than a place to start from."""
         return cls(precision * np.eye(len(point)), precision * point)
 
     @property
     def mean(self) -> NDArray:
         """The most probable point."""
-        return np.linalg.solve(self.precision, self.potential)
+        return np.linalg.solve(self.precision, self.linear)
 
-    def times(self, weight: float) -> Belief:
+    def times(self, weight: float) -> GaussianPotential:
         """The density to the power of `weight`: less of it is remembered."""
-        return Belief(weight * self.precision, weight * self.potential)
+        return GaussianPotential(weight * self.precision, weight * self.linear)
 
-    def joined(self, other: Belief) -> Belief:
+    def joined(self, other: GaussianPotential) -> GaussianPotential:
         """The product of two densities."""
-        return Belief(self.precision + other.precision, self.potential + other.potential)
+        return GaussianPotential(self.precision + other.precision, self.linear + other.linear)
 
     def log_density(self, point: NDArray) -> float:
         """Its logarithm, but for a constant."""
-        return float(point @ (self.potential - 0.5 * self.precision @ point))
+        return float(point @ (self.linear - 0.5 * self.precision @ point))
 
     def slope(self, point: NDArray) -> NDArray:
         """Its derivatives."""
-        return self.potential - self.precision @ point
+        return self.linear - self.precision @ point
 
-    def surprise(self, new: Belief) -> float:
+    def conflict(self, new: GaussianPotential) -> float:
         """How far `new` pulls the mean, squared, in units of how far it may be expected to.
 
         It is χ² with as many degrees of freedom as there are parameters if both speak of the same

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from .._algorithms.problem import Prior
 from .._kernels.evidence.log_means import log_mass_beyond_normal
+from .._model.model import Priors
 from .atom_history import AtomRecord
-from .gaussian_potential import Belief
+from .gaussian_potential import GaussianPotential
 from .marginal import (
     Point,
     Task,
@@ -43,9 +43,9 @@ class Found(NamedTuple):
     atoms : (2, K, I) array
     atom_shape : (2, K, I) array
         A Dirichlet posterior with that mean, and about the variances of ln θ.
-    prior : Prior
+    prior : Priors
     expected : Expectations
-    own : Belief
+    own : GaussianPotential
         What this matrix alone says of the activations' prior.
     objectives : list of float
         Evidence at the atoms, their log-prior and what was believed before, but for constants, in
@@ -56,9 +56,9 @@ class Found(NamedTuple):
 
     atoms: NDArray
     atom_shape: NDArray
-    prior: Prior
+    prior: Priors
     expected: Expectations
-    own: Belief
+    own: GaussianPotential
     objectives: list[float]
     evidence: float
 
@@ -80,15 +80,15 @@ def found_at(task: Task, here: Point, objectives: list[float]) -> Found:
     distance = np.abs(np.linalg.solve(information, slope)).max(initial=0.0)
     slope /= max(1.0, distance / _FARTHEST)
     precisions = _precisions(task, here)
-    shape = np.array(np.broadcast_to(problem.prior.atom_shape, here.atoms.shape))
+    shape = np.array(np.broadcast_to(problem.model.atoms.prior.shape, here.atoms.shape))
     atoms = _best_atoms(task, here)
     record = AtomRecord(np.log(atoms), np.maximum(precisions - shape, 0.0), shape)
     return Found(
         atoms,
         atoms * precisions.sum(axis=(0, 2), keepdims=True),
-        problem.prior._replace(activation_shape=own.shape, activation_rate=own.rate),
+        problem.model.priors._replace(activations=own.prior),
         _expectations(here, precisions, record),
-        Belief.around(own.logs, slope, information),
+        GaussianPotential.around(own.logs, slope, information),
         objectives,
         _total_evidence(task, here),
     )
@@ -136,9 +136,11 @@ def _log_volume(task: Task, here: Point) -> float:
     size = here.atoms.size
     _, curvature = own_derivatives(task.problem, here)
     _, log_det = np.linalg.slogdet(curvature[:size, :size])
-    shape = np.array(np.broadcast_to(task.problem.prior.atom_shape, here.atoms.shape)).ravel()
+    shape = np.array(
+        np.broadcast_to(task.problem.model.atoms.prior.shape, here.atoms.shape)
+    ).ravel()
     # The prior of the activations is given here, whatever is believed.
-    information = np.maximum(_precisions(task._replace(belief=None), here).ravel() - shape, 0.0)
+    information = np.maximum(_precisions(task._replace(potential=None), here).ravel() - shape, 0.0)
     beyond = log_mass_beyond_normal(shape, information)
     return 0.5 * (size * math.log(2 * math.pi) - log_det) + beyond
 
@@ -169,7 +171,7 @@ def _total_evidence(task: Task, here: Point) -> float:
     A Dirichlet variable is one of independent gamma variables that is divided by its sum. In their
     logarithms, of which Σα = a is the best sum, the density is Σ α ln(aθ) − a − Σ lnΓ(α).
     """
-    shape = np.broadcast_to(task.problem.prior.atom_shape, here.atoms.shape)
+    shape = np.broadcast_to(task.problem.model.atoms.prior.shape, here.atoms.shape)
     totals = shape.sum(axis=(0, 2), keepdims=True)
     density = np.sum(shape * np.log(totals * here.atoms) - gammaln(shape)) - totals.sum()
     constants = prior_constants(task.problem, here.activation_prior)

@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._algorithms import em
-from .._algorithms.problem import Prior
+from .._model.model import Priors
 from ..bayesian import BayesianSkellamSNMF
-from . import conflict as surprise
-from . import evidence
-from .gaussian_potential import Belief
+from . import conflict, evidence
+from .gaussian_potential import GaussianPotential
 from .hyperparameters import gamma_shape
 from .laplace import Found
 from .prior_statistics import Expectations, Maps
 
-_NOTHING = Belief(np.zeros((0, 0)), np.zeros(0))
+# Components whose priors differ by this share are told apart.
+_DIFFERENT = 1e-3
+_NOTHING = GaussianPotential(np.zeros((0, 0)), np.zeros(0))
 
 
 class Posterior(NamedTuple):
@@ -30,7 +31,7 @@ class Posterior(NamedTuple):
     expected : Expectations
     objective : float
         Its bound or evidence.
-    own : Belief
+    own : GaussianPotential
         What it says of the part of the prior that was found with the atoms.
     weight : float
         How much it counts, next to others.
@@ -39,7 +40,7 @@ class Posterior(NamedTuple):
     model: BayesianSkellamSNMF
     expected: Expectations
     objective: float
-    own: Belief = _NOTHING
+    own: GaussianPotential = _NOTHING
     weight: float = 1.0
 
     def ordered(self, order: NDArray) -> Posterior:
@@ -54,7 +55,7 @@ class Posterior(NamedTuple):
 def variational(
     estimator: BayesianSkellamSNMF,
     X: Any,
-    prior: Prior,
+    prior: Priors,
     start: BayesianSkellamSNMF | None = None,
     **parameters: Any,
 ) -> Posterior:
@@ -64,7 +65,7 @@ def variational(
         model.set_params(init="random", n_init=1)
         model.fit(X, atom_shape=start.atom_shape_, activation_shape=start.activation_shape_)
     else:
-        if _tells_apart(prior):
+        if prior.tell_components_apart(_DIFFERENT):
             model.set_params(init="prior", n_init=1)
         model.fit(X)
     if model.stop_reason_ == "interrupted":
@@ -77,29 +78,29 @@ def variational(
 def correlated(
     X: Any,
     posterior: Posterior,
-    prior: Prior,
+    prior: Priors,
     maps: Maps,
-    belief: Belief | None,
+    potential: GaussianPotential | None,
     *,
     doubt: bool = False,
     near: bool = False,
 ) -> Posterior:
     """That with the correlations of activations, at the atoms that maximise the evidence.
 
-    The maps are those of priors that are found with the atoms, for which there is a belief; without
+    The maps are those of priors that are found with the atoms, with a potential; without
     one they are left as they are. `doubt` tries other starts where the result contradicts it.
     `near` says that the posterior is one of this kind, with nearly this prior.
     """
     model = _copy(posterior.model).set_params(**as_parameters(prior))
-    model._prior = prior
+    model._priors = prior
     data = model._check_data(X)
     with model._problem(data, prior, model.dispersion_) as problem:
-        start = em.State(model.activations_ / problem.likelihood.unit, model.atoms_)
-        if doubt and belief is not None:
-            found, weight = surprise.maximise(problem, maps, belief, start)
+        start = em.Factors(model.activations_ / problem.model.likelihood.unit, model.atoms_)
+        if doubt and potential is not None:
+            found, weight = conflict.maximise(problem, maps, potential, start)
         else:
             stages = evidence.LAST_STAGES if near else evidence.STAGES
-            found, weight = evidence.maximise(problem, maps, belief, start, stages), 1.0
+            found, weight = evidence.maximise(problem, maps, potential, start, stages), 1.0
     _take_over(model, found)
     return Posterior(model, found.expected, found.evidence, found.own, weight)
 
@@ -122,14 +123,6 @@ def _copy(model: BayesianSkellamSNMF) -> BayesianSkellamSNMF:
     return copy
 
 
-def as_parameters(prior: Prior) -> dict[str, NDArray]:
+def as_parameters(prior: Priors) -> dict[str, NDArray]:
     """The prior as an estimator's parameters."""
-    return {f"{name}_prior": value for name, value in prior._asdict().items()}
-
-
-def _tells_apart(prior: Prior) -> bool:
-    """Whether the prior differs between components."""
-    return any(
-        part.shape[1] > 1 and not np.allclose(part, part[:, :1], rtol=1e-3, atol=0)
-        for part in prior
-    )
+    return {f"{name}_prior": value for name, value in prior.parameters.items()}

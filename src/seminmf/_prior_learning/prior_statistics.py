@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import digamma
 
-from .._algorithms.problem import Prior
+from .._model.model import Priors
 from ..special import inverse_digamma
 from .atom_history import AtomHistory, AtomRecord
 from .hyperparameters import (
@@ -60,12 +60,13 @@ class Expectations(NamedTuple):
         return Expectations(activations, log_activations, log_atoms, record)
 
 
-def best_order(prior: Prior, expected: Expectations) -> NDArray:
+def best_order(prior: Priors, expected: Expectations) -> NDArray:
     """Order of the posterior's components in which the prior explains them best.
 
     The bound changes with the order by nothing but this, so the best order never lowers it.
     """
-    shape, rate, atom_shape = (np.asarray(part, dtype=np.float64) for part in prior)
+    parameters = prior.parameters.values()
+    shape, rate, atom_shape = (np.asarray(part, dtype=np.float64) for part in parameters)
     n_samples, n_components = expected.activations.shape
     shape, rate = (np.broadcast_to(part, (n_samples, n_components)) for part in (shape, rate))
     atom_shape = np.broadcast_to(atom_shape, expected.log_atoms.shape)
@@ -197,33 +198,33 @@ def _sums(values: NDArray, labels: NDArray | None, n_labels: int) -> NDArray:
 
 
 def update_prior(
-    prior: Prior, statistics: Statistics, maps: Maps, hyperprior: float = 0.0
-) -> Prior:
+    prior: Priors, statistics: Statistics, maps: Maps, hyperprior: float = 0.0
+) -> Priors:
     """The prior that maximises the bound of the posteriors that the statistics come from.
 
     `hyperprior` is the rate of an exponential distribution of each shape, divided by the number of
     matrices that the statistics stand for.
     """
     shape, rate = _update_gamma(prior, statistics, maps, hyperprior)
-    return Prior(shape, rate, _update_dirichlet(prior, statistics, maps, hyperprior))
+    return Priors.of(shape, rate, _update_dirichlet(prior, statistics, maps, hyperprior))
 
 
-def bounds_met(prior: Prior, maps: Maps) -> tuple[str, ...]:
+def bounds_met(prior: Priors, maps: Maps) -> tuple[str, ...]:
     """Sentences on what met a bound."""
     return (
         *_notes(
-            "activation_shape_prior", prior.activation_shape, maps.activation_shape, SHAPE_BOUNDS
+            "activation_shape_prior", prior.activations.shape, maps.activation_shape, SHAPE_BOUNDS
         ),
-        *_notes("activation_rate_prior", prior.activation_rate, maps.activation_rate, RATE_BOUNDS),
-        *_notes("atom_shape_prior", prior.atom_shape, maps.atom_shape, SHAPE_BOUNDS),
+        *_notes("activation_rate_prior", prior.activations.rate, maps.activation_rate, RATE_BOUNDS),
+        *_notes("atom_shape_prior", prior.atoms.shape, maps.atom_shape, SHAPE_BOUNDS),
     )
 
 
 def _update_gamma(
-    prior: Prior, statistics: Statistics, maps: Maps, hyperprior: float
+    prior: Priors, statistics: Statistics, maps: Maps, hyperprior: float
 ) -> tuple[NDArray, NDArray]:
     """Proposition 1: shapes and rates of the activations, of which either may be given."""
-    shape, rate = prior.activation_shape, prior.activation_rate
+    shape, rate = prior.activations.shape, prior.activations.rate
     shape_labels, rate_labels = maps.activation_shape, maps.activation_rate
     if shape_labels is None and rate_labels is None:
         return shape, rate
@@ -258,14 +259,14 @@ def _update_gamma(
 
 
 def _update_dirichlet(
-    prior: Prior, statistics: Statistics, maps: Maps, hyperprior: float
+    prior: Priors, statistics: Statistics, maps: Maps, hyperprior: float
 ) -> NDArray:
     """Proposition 2: shapes of the atoms."""
     labels = maps.atom_shape
     if labels is None:
-        return prior.atom_shape
+        return prior.atoms.shape
     counts = np.bincount(labels.ravel()).astype(np.float64)
-    best = _label_values(prior.atom_shape, labels, maps.sizes[2])
+    best = _label_values(prior.atoms.shape, labels, maps.sizes[2])
     for _ in range(_ROUNDS if 0 < len(statistics.atoms.weights) <= _FEW else 1):
         xi = _sums(statistics.atoms.log_atoms(best[labels]), labels, maps.sizes[2])
         best = maximise(Objective(maps.atom_pairs, counts, xi - hyperprior, DIRICHLET), best)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bayesian import BayesianSkellamSNMF
-from .gaussian_potential import Belief
+from .gaussian_potential import GaussianPotential
 from .learned import WEAK, Learned, Plan, learn_from
 from .posteriors import Posterior, correlated, variational
 from .prior_statistics import best_order
@@ -31,7 +31,7 @@ def next_matrix(
 
     `parameters` are those of the estimator that this matrix has to itself.
     """
-    kept = _still_believed(learned, learning_rate)
+    kept = _remaining_potential(learned, learning_rate)
     posterior = _posterior(partial(variational, estimator, X, **parameters), X, learned, kept, plan)
     return posterior, learn_from(
         learned, posterior, plan, rates(learning_rate, learned.n_matrices), kept
@@ -50,21 +50,23 @@ def rates(learning_rate: float | str, n_matrices: int) -> tuple[float, float]:
     return float(learning_rate), float(learning_rate)
 
 
-def _still_believed(learned: Learned, learning_rate: float | str) -> Belief:
+def _remaining_potential(learned: Learned, learning_rate: float | str) -> GaussianPotential:
     """What is left of what was believed when a new matrix comes, which counts as one.
 
     With the weights c of matrices in a mean, the last one's is c, and that of all before 1 − c
     instead of 1.
     """
     if learned.n_matrices == 0:
-        return learned.belief
+        return learned.potential
     before, now = (rates(learning_rate, learned.n_matrices - back)[0] for back in (1, 0))
     if now == 1:
-        return Belief.weak(learned.belief.mean, WEAK)
-    return learned.belief.times((1 - now) * before / now)
+        return GaussianPotential.weak(learned.potential.mean, WEAK)
+    return learned.potential.times((1 - now) * before / now)
 
 
-def _posterior(fit: Any, X: Any, learned: Learned, kept: Belief, plan: Plan) -> Posterior:
+def _posterior(
+    fit: Any, X: Any, learned: Learned, kept: GaussianPotential, plan: Plan
+) -> Posterior:
     """The fit to one matrix; started again if another order of its components is better."""
     posterior = fit(learned.prior)
     order = best_order(learned.prior, posterior.expected)

@@ -1,20 +1,17 @@
-"""The likelihood of cells, and how it bends."""
+"""The likelihood of cells, and its sensitivity to their rates."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..special import log_hyp0f1_regularized
+from .._kernels.em.estep import evaluate_cells
+from .._model.likelihoods import Integer, Real
 
 
 def log_density(X: NDArray, rate0: NDArray, rate1: NDArray) -> NDArray:
     """ln P of the Skellam distribution, for real numbers as well; 0 in gaps."""
-    x = np.nan_to_num(X)
-    side = np.log(np.where(x < 0, rate1, rate0))
-    size = np.abs(x)
-    value = size * side - rate0 - rate1 + log_hyp0f1_regularized(size + 1, rate0 * rate1)
-    return np.where(np.isnan(X), 0.0, value)
+    return evaluate_cells(Integer(), X, rate0, rate1).log_likelihood
 
 
 def sensitivity(X: NDArray, activations: NDArray, atoms: NDArray) -> tuple[NDArray, NDArray]:
@@ -23,10 +20,7 @@ def sensitivity(X: NDArray, activations: NDArray, atoms: NDArray) -> tuple[NDArr
     This is the Hessian of real data, U_s / √r; that of counts is close to it.
     """
     rate0, rate1 = activations @ atoms
-    x = np.nan_to_num(X)
-    root = np.hypot(x, 2 * np.sqrt(rate0) * np.sqrt(rate1))
-    big = (np.abs(x) + root) / 2
-    u0 = np.where(x >= 0, big / rate0, rate1 / big)
-    u1 = np.where(x >= 0, rate0 / big, big / rate1)
+    cells = evaluate_cells(Real(), X, rate0, rate1)
+    root = np.hypot(np.nan_to_num(X), 2 * np.sqrt(rate0) * np.sqrt(rate1))
     weight = np.where(np.isnan(X), 0.0, 1 / np.sqrt(root))
-    return u0 * weight, -u1 * weight
+    return cells.u0 * weight, -cells.u1 * weight

@@ -9,34 +9,34 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from .._algorithms.vb import geometric_atoms
+from .._model.priors import Dirichlet
 from ..bayesian import BayesianSkellamSNMF
+from .comparison import Comparison
 from .density import sensitivity
 from .fitting import fit
 from .importance import Draws
-from .problem import Problem
 from .verdict import Verdict, judge, standard_error
 
 # The approximations of the evidence are good to about this many nats.
 _CLEAR_LEAD = 10.0
 
 
-def evidence_of_run(problem: Problem, n_components: int, seed: int) -> tuple[float, float]:
+def evidence_of_run(comparison: Comparison, n_components: int, seed: int) -> tuple[float, float]:
     """Evidence and bound after one start, both with ln K! for the equivalent labelings."""
-    X = problem.X
-    model = fit(problem, X, n_components, seed)
-    bend = sensitivity(X, model.activations_, model.atoms_)
-    draws = Draws.of(X, model, bend, n_components, RandomState(seed))
-    if problem.learn_prior:
+    X = comparison.X
+    model = fit(comparison, X, n_components, seed)
+    sensitivities = sensitivity(X, model.activations_, model.atoms_)
+    draws = Draws.of(X, model, sensitivities, n_components, RandomState(seed))
+    if comparison.learn_prior:
         draws = draws.with_best_prior()
-    evidence = draws.evidence() + _occam_factor_of_atoms(model, bend, n_components)
+    evidence = draws.evidence() + _occam_factor_of_atoms(model, sensitivities, n_components)
     # Densities are those of X in its own unit, and count the labelings.
-    constant = gammaln(n_components + 1) - np.sum(~np.isnan(X)) * np.log(problem.scale)
+    constant = gammaln(n_components + 1) - np.sum(~np.isnan(X)) * np.log(comparison.scale)
     return evidence + constant, model.lower_bound_ + constant
 
 
 def _occam_factor_of_atoms(
-    model: BayesianSkellamSNMF, bend: tuple[NDArray, NDArray], n_components: int
+    model: BayesianSkellamSNMF, sensitivities: tuple[NDArray, NDArray], n_components: int
 ) -> float:
     """What not knowing the atoms costs: −KL of their posterior, made wider as it should be.
 
@@ -46,10 +46,9 @@ def _occam_factor_of_atoms(
     """
     shape = model.atom_shape_[:, :n_components]
     prior = np.broadcast_to(model.atom_shape_prior, model.atom_shape_.shape)[:, :n_components]
-    divergence = geometric_atoms(shape, prior)[1] + float(
-        np.sum(gammaln(prior.sum(axis=(0, 2)))) - np.sum(gammaln(prior))
-    )
-    information = _information(model, bend, n_components)
+    dirichlet = Dirichlet(prior)
+    divergence = dirichlet.geometric_means(shape)[1] + dirichlet.bound_constant(prior.shape)
+    information = _information(model, sensitivities, n_components)
     diagonal = np.arange(2 * n_components)
     counts, prior_counts = (
         a.transpose(2, 0, 1).reshape(-1, 2 * n_components) for a in (shape, prior)
@@ -61,14 +60,14 @@ def _occam_factor_of_atoms(
 
 
 def _information(
-    model: BayesianSkellamSNMF, bend: tuple[NDArray, NDArray], n_components: int
+    model: BayesianSkellamSNMF, sensitivities: tuple[NDArray, NDArray], n_components: int
 ) -> NDArray:
     """What the data say about ln θ (2K of them) of each feature, (I, 2K, 2K)."""
     activations = model.activations_[:, :n_components]
     slopes = np.concatenate(
         [
             np.einsum("ji,jk,ki->ijk", g, activations, atoms[:n_components])
-            for g, atoms in zip(bend, model.atoms_, strict=True)
+            for g, atoms in zip(sensitivities, model.atoms_, strict=True)
         ],
         axis=2,
     )

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from ..divergence import skellam_divergence
+from .._kernels.em.estep import evaluate_cells
+from .._model.likelihoods import Real
+from .comparison import Comparison
 from .density import log_density
 from .fitting import fit
-from .problem import Problem
 from .verdict import Verdict, judge, standard_error
 
 # As many standard errors behind the best, hidden cells leave no doubt.
@@ -31,29 +32,29 @@ def hide(observed: NDArray, share: float, random: RandomState) -> NDArray:
     return hidden
 
 
-def predict_hidden(problem: Problem, n_components: int, seed: int, hidden: NDArray) -> NDArray:
+def predict_hidden(
+    comparison: Comparison, n_components: int, seed: int, hidden: NDArray
+) -> NDArray:
     """Hidden cells and both their rates (3, cells), after a fit to the others."""
-    model = fit(problem, np.where(hidden, np.nan, problem.X), n_components, seed)
+    model = fit(comparison, np.where(hidden, np.nan, comparison.X), n_components, seed)
     rates = model.activations_ @ model.atoms_
-    return np.array([problem.X[hidden], *(rate[hidden] for rate in rates)])
+    return np.array([comparison.X[hidden], *(rate[hidden] for rate in rates)])
 
 
-def log_likelihoods(cells: NDArray, problem: Problem) -> NDArray:
+def log_likelihoods(cells: NDArray, comparison: Comparison) -> NDArray:
     """Log-likelihoods of hidden cells (3, cells) of one candidate, at the posterior means.
 
     Those of real data are −D/φ − ½ ln(2πφr), with the dispersion φ that suits them best. The rates
     alone promise a noise that is too small, by a factor of 1.3 to 1.6 where seven components were
     fitted to 10⁴ cells, and a candidate with larger rates would win by its noise and not its mean.
     """
-    x, rate0, rate1 = cells
-    if not problem.has_noise:
-        return log_density(x, rate0, rate1)
-    tiny = np.finfo(float).tiny
-    divergence = skellam_divergence(x, np.maximum(rate0, tiny), np.maximum(rate1, tiny))
-    dispersion = max(2 * float(np.mean(divergence)), tiny)
-    root = np.maximum(np.hypot(x, 2 * np.sqrt(rate0 * rate1)), tiny)
-    density = -divergence / dispersion - 0.5 * np.log(2 * np.pi * dispersion * root)
-    return density - np.log(problem.scale)
+    x, *rates = cells
+    if not comparison.has_noise:
+        return log_density(x, *rates)
+    log_likelihood = evaluate_cells(Real(), x, *rates).log_likelihood
+    dispersion = max(-2 * float(np.mean(log_likelihood)), np.finfo(float).tiny)
+    density = Real(dispersion=dispersion).log_density(log_likelihood, x, *rates)
+    return density - np.log(comparison.scale)
 
 
 def conclude(numbers: Sequence[int], scores: NDArray, n_folds: int) -> Verdict:

@@ -14,6 +14,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
+from .._model.priors import Gamma
 from .._prior_learning.hyperparameters import gamma_shape
 from ..bayesian import BayesianSkellamSNMF
 from .density import log_density
@@ -53,7 +54,7 @@ class Draws(NamedTuple):
         cls,
         X: NDArray,
         model: BayesianSkellamSNMF,
-        bend: tuple[NDArray, NDArray],
+        sensitivities: tuple[NDArray, NDArray],
         n_components: int,
         random: RandomState,
         n_draws: int = _DRAWS,
@@ -62,7 +63,7 @@ class Draws(NamedTuple):
 
         The mean-field posterior ignores that the activations of a sample depend on each other.
         """
-        proposal = Proposal.of(model, bend)
+        proposal = Proposal.of(model, sensitivities)
         weights, priors, sums, log_sums = np.empty((4, n_draws, len(X)))
         signal = slice(n_components)
         for n in range(n_draws):
@@ -105,15 +106,15 @@ class Draws(NamedTuple):
         n_values = self.n_components * logs.shape[1]
         mean = np.sum(shares * self.sums) / n_values
         shape = gamma_shape(np.log(mean) - np.sum(shares * self.log_sums) / n_values)
-        rate = shape / mean
-        constant = self.n_components * (shape * np.log(rate) - gammaln(shape))
-        return self._replace(priors=constant + shape * self.log_sums - rate * self.sums)
+        prior = Gamma(shape, shape / mean)
+        priors = prior.log_density(self.log_sums, self.sums, count=self.n_components)
+        return self._replace(priors=priors)
 
 
 def _prior_density(model: BayesianSkellamSNMF, logs: NDArray, activations: NDArray) -> NDArray:
     """Log-density of ln λ (J, K) under the model's prior."""
-    shape, rate = model.activation_shape_prior, model.activation_rate_prior
-    return shape * np.log(rate) - gammaln(shape) + shape * logs - rate * activations
+    prior = Gamma(np.asarray(model.activation_shape_prior), np.asarray(model.activation_rate_prior))
+    return prior.log_density(logs, activations)
 
 
 class Proposal(NamedTuple):
@@ -122,37 +123,35 @@ class Proposal(NamedTuple):
     `factor` (J, K, K) is the Cholesky factor of the t distribution's scale, with its inverse.
     """
 
-    shape: NDArray
-    rate: NDArray
+    posterior: Gamma
     centre: NDArray
     factor: NDArray
     inverse: NDArray
 
     @classmethod
-    def of(cls, model: BayesianSkellamSNMF, bend: tuple[NDArray, NDArray]) -> Proposal:
+    def of(cls, model: BayesianSkellamSNMF, sensitivities: tuple[NDArray, NDArray]) -> Proposal:
         """From the posterior and the curvature of the likelihood at its means."""
         shape, rate = model.activation_shape_, model.activation_rate_
-        slopes = _slopes(model, bend)
+        slopes = _slopes(model, sensitivities)
         precision = slopes @ slopes.transpose(0, 2, 1)
         diagonal = np.arange(shape.shape[1])
         precision[:, diagonal, diagonal] += model.activation_shape_prior
         factor = np.linalg.cholesky(_WIDTH * np.linalg.inv(precision))
-        return cls(shape, rate, digamma(shape) - np.log(rate), factor, np.linalg.inv(factor))
+        centre = digamma(shape) - np.log(rate)
+        return cls(Gamma(shape, rate), centre, factor, np.linalg.inv(factor))
 
     def draw(self, random: RandomState, correlated: bool) -> NDArray:
         """One draw for each sample."""
         if not correlated:
-            return np.log(np.maximum(random.gamma(self.shape) / self.rate, 1e-300))
+            return np.log(np.maximum(self.posterior.draw(random), 1e-300))
         normal = random.normal(size=self.centre.shape)
         normal /= np.sqrt(random.chisquare(_FREEDOM, size=(len(normal), 1)) / _FREEDOM)
         return self.centre + (self.factor @ normal[..., None])[..., 0]
 
     def log_density(self, logs: NDArray) -> NDArray:
         """Log-density of the even mixture, one number for each sample."""
-        shape, rate, K = self.shape, self.rate, self.shape.shape[1]
-        gamma = np.sum(
-            shape * np.log(rate) - gammaln(shape) + shape * logs - rate * np.exp(logs), axis=1
-        )
+        K = logs.shape[1]
+        gamma = np.sum(self.posterior.log_density(logs, np.exp(logs)), axis=1)
         normal = (self.inverse @ (logs - self.centre)[..., None])[..., 0]
         volume = np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
         distance = np.log1p(np.sum(normal**2, axis=1) / _FREEDOM)
@@ -161,9 +160,9 @@ class Proposal(NamedTuple):
         return np.logaddexp(gamma, t) - np.log(2)
 
 
-def _slopes(model: BayesianSkellamSNMF, bend: tuple[NDArray, NDArray]) -> NDArray:
+def _slopes(model: BayesianSkellamSNMF, sensitivities: tuple[NDArray, NDArray]) -> NDArray:
     """B (J, K, I): the information about ln λ of a sample is B Bᵀ."""
-    g0, g1 = bend
+    g0, g1 = sensitivities
     atoms0, atoms1 = model.atoms_
     slopes = g0[:, None, :] * atoms0 + g1[:, None, :] * atoms1
     return slopes * model.activations_[:, :, None]

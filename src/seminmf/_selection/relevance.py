@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .comparison import Comparison
 from .fitting import fit_each
-from .problem import Problem
 from .verdict import Verdict
 
 # Counts over α between the inverse of this and this are too close to the threshold.
@@ -39,16 +39,16 @@ class Fit(NamedTuple):
         return int(np.sum(self.relevances > 1))
 
 
-def relevance_of_run(problem: Problem, n_components: int, seed: int) -> Fit:
+def relevance_of_run(comparison: Comparison, n_components: int, seed: int) -> Fit:
     """One start."""
-    model = fit_each(problem, n_components, seed)
+    model = fit_each(comparison, n_components, seed)
     shape, rate = (
         np.broadcast_to(prior, model.activation_shape_.shape)[:, :n_components].mean(axis=0)
         for prior in (model.activation_shape_prior, model.activation_rate_prior)
     )
     counts = model.activation_shape_[:, :n_components].mean(axis=0) - shape
-    means = problem.scale * model.activations_[:, :n_components].mean(axis=0)
-    return Fit(model.lower_bound_, rate / problem.scale, means, counts, counts / shape)
+    means = comparison.scale * model.activations_[:, :n_components].mean(axis=0)
+    return Fit(model.lower_bound_, rate / comparison.scale, means, counts, counts / shape)
 
 
 def conclude(fits: Sequence[Fit]) -> Verdict:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._data.threads import count_threads
+from .._data.executor import count_threads
 from ._frame import Experiment, Findings, Settings, reproduce
 
 NAMES = ("parameters", "online", "likelihoods", "clustering", "missing")

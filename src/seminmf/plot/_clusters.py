@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._estimators import validation as check
+from .._data.opening import check_array
 from .._views.matching import Matching, is_known, match
 from .._views.pictures import BLUE, GREY, SKY
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, heat_map, inches
@@ -60,7 +60,7 @@ def clusters(model: Any, ax: Axes | None = None, X: Any = None, *, labels: Any =
     check_model(model)
     check_axes(ax)
     if labels is not None:
-        data = model.activations_ if X is None else check.check_array(model, X, fitted=True)
+        data = model.activations_ if X is None else check_array(model, X, fitted=True)
         labels = _check_labels(labels, len(data))
     membership = membership_of(model, X)
     if labels is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._views.ending import ending
 from .._views.pictures import BLUE, GREY
 from ._frame import axes_for, check_axes
 from ._model import check_model
@@ -63,15 +64,5 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center")
     name = "lower bound" if bayesian else "objective"
     ax.set(xlabel="iteration", ylabel=f"{name}: distance from its end")
-    ax.set_title(_end(model), fontsize="medium")
+    ax.set_title(ending(model.stop_reason_, model.n_iter_), fontsize="medium")
     return ax
-
-
-def _end(model: Any) -> str:
-    """Why the fit ended."""
-    iterations = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
-    return {
-        "tolerance": f"converged after {iterations}",
-        "max_iter": f"not converged: stopped by max_iter after {iterations}",
-        "interrupted": f"not converged: interrupted after {iterations}",
-    }[model.stop_reason_]

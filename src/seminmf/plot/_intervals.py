@@ -74,7 +74,7 @@ def intervals(
             "model must be a BayesianSkellamSNMF, point estimates have no intervals; "
             f"found a {type(model).__name__}."
         )
-    level = check.check_level(level)
+    level = check.check_share("level", level)
     check_flag("sort", sort)
     check.check_count("max_features", max_features)
     names = feature_names_of(model, feature_names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._estimators import validation as check
+from .._data.opening import check_array
 from .._views.misfit import deviations_from_means, explained, root_mean_square
 from .._views.pictures import BLACK, BLUE
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, limit_of
@@ -61,7 +61,7 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     check_model(model)
     check_axes(ax)
     approximation = model.inverse_transform(np.asarray(model.transform(X))).astype(np.float64)
-    data = check.check_array(model, X, fitted=True).astype(np.float64)
+    data = check_array(model, X, fitted=True).astype(np.float64)
     observed = ~np.isnan(data)
     x, fitted = data[observed], approximation[observed]
     ax = axes_for(ax, width=5.3, height=4.6)

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._data.opening import check_array
 from .._estimators import validation as check
 from .._estimators.base import like
+from .._model.likelihoods import LIKELIHOODS, Likelihood
 from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
@@ -111,6 +113,11 @@ class Subject:
         """Whether there are posteriors."""
         return isinstance(self.model, BayesianSkellamSNMF)
 
+    @property
+    def likelihood(self) -> type[Likelihood] | None:
+        """The likelihood of the model, if it has one."""
+        return LIKELIHOODS.get(getattr(self.model, "likelihood", ""))
+
     def n_draws(self, usual: int) -> int:
         """Draws for intervals: the usual number, or fewer if the components are very large."""
         return int(np.clip(_MOST_DRAWN // (2 * self.components.size), _LEAST_DRAWS, usual))
@@ -157,7 +164,7 @@ def _check_scale(feature_scale: Any, n_features: int) -> NDArray | None:
 
 def _scaled(model: Any, X: Any, scale: NDArray | None) -> Any:
     """X in the unit of the model; a DataFrame if it is one."""
-    array = check.check_array(model, X, fitted=True)
+    array = check_array(model, X, fitted=True)
     return like(X, array if scale is None else (array / scale).astype(array.dtype))
 
 

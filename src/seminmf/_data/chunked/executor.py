@@ -1,30 +1,26 @@
-"""Arrays with a row for each sample, in chunks that stay where they are."""
+"""Arrays with a row for each sample, in chunks that stay where they are, and work on them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask.base as dask
 import numpy as np
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from ..._algorithms.loop import UNRECORDED
-from ..._algorithms.problem import Prior, Problem
-from ..executor import HERE
-from ..threads import Pool
+from ..executor import LocalExecutor
 from .reduction import BRANCHES, branches, total
-from .source import Chunk, ChunkedSource
 from .workers import together
 
 # What a function returns for a chunk: arrays, and sums.
 Bundle = tuple[tuple, tuple]
 
 
-class ChunkedRows:
+class ChunkedArray:
     """An array in chunks.
 
     Parameters
@@ -44,11 +40,11 @@ class ChunkedRows:
         chunks = dask.compute(*self._delayed())
         return np.concatenate(chunks).astype(dtype, copy=False)
 
-    def placed(self, array: NDArray) -> ChunkedRows:
+    def scatter(self, array: NDArray) -> ChunkedArray:
         """Another array in the same chunks."""
         edges = np.cumsum(self.lengths)[:-1]
         bundles = [delayed(_bundle, pure=False)(part) for part in np.split(array, edges)]
-        return ChunkedRows(bundles, 0, self.lengths)
+        return ChunkedArray(bundles, 0, self.lengths)
 
     def as_dask(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """A Dask array that is computed when it is asked for."""
@@ -70,43 +66,45 @@ class Message:
     """What all chunks are told. Not a tuple: some versions of Dask look for tasks in those."""
 
     function: Any
-    problem: Problem
+    problem: Any
     numbers: list[int]
     shared: tuple
 
 
-class Own(NamedTuple):
-    """What belongs to the samples of a chunk: their weights, and their activations' priors."""
+class ChunkedExecutor:
+    """Does the work on samples where their chunks are.
 
-    weight: NDArray
-    shape: NDArray
-    rate: NDArray
-
-
-class OnChunks:
-    """The place of samples that are in chunks, for one problem."""
+    Parameters
+    ----------
+    chunks : list of Delayed
+        Each with a source and a summary.
+    lengths : tuple of int
+        Samples in the chunks.
+    workers : list of str or None
+        The worker that each chunk is kept on.
+    """
 
     def __init__(
-        self, source: ChunkedSource, chunks: list[Any], prior: Prior, weights: NDArray
+        self, chunks: list[Any], lengths: tuple[int, ...], workers: list[str | None]
     ) -> None:
-        self._source, self._chunks = source, chunks
-        self._own = _own_values(source, prior, weights)
-        self._groups = together(source.homes, BRANCHES)
-        self._on_workers = None not in source.homes
+        self._chunks, self._lengths = chunks, lengths
+        self._groups = together(workers, BRANCHES)
+        self._on_workers = None not in workers
         self._held: tuple = ()
+        self._own: tuple[Any, list[Any]] = (None, [])
 
-    def run(self, problem: Problem, function: Any, rows: tuple, shared: tuple) -> tuple:
+    def run(self, problem: Any, function: Any, rows: tuple, shared: tuple) -> tuple[tuple, tuple]:
         """Call the function for each chunk; sums come here, arrays stay.
 
         Without sums nothing is computed yet.
         """
         numbers = [array.number for array in rows]
-        message = Message(function, _sent(problem), numbers, shared)
+        message = Message(function, problem.without_samples(), numbers, shared)
         sent = delayed(message, pure=False, traverse=False)
         task = delayed(_call, pure=False)
         bundles = [
             task(sent, chunk, own, *(array.bundles[n] for array in rows))
-            for n, (chunk, own) in enumerate(zip(self._chunks, self._own, strict=True))
+            for n, (chunk, own) in enumerate(zip(self._chunks, self._own_of(problem), strict=True))
         ]
         sums: tuple = ()
         if function.n_sums:
@@ -120,64 +118,45 @@ class OnChunks:
                 self._held = computed, rows
             bundles = list(computed[: len(bundles)])
             sums = total(computed[len(bundles) :], _add_sums)
-        lengths = self._source.lengths
-        return tuple(ChunkedRows(bundles, n, lengths) for n in range(function.n_rows)), sums
+        return tuple(ChunkedArray(bundles, n, self._lengths) for n in range(function.n_rows)), sums
 
-    def kept(self, array: ChunkedRows) -> ChunkedRows:
+    def persist(self, array: ChunkedArray) -> ChunkedArray:
         """The array, computed."""
-        return ChunkedRows(list(dask.persist(*array.bundles)), array.number, array.lengths)
+        return ChunkedArray(list(dask.persist(*array.bundles)), array.number, array.lengths)
 
-    def placed(self, array: NDArray) -> ChunkedRows:
+    def scatter(self, array: NDArray) -> ChunkedArray:
         """An array from here, in chunks."""
-        return ChunkedRows([], 0, self._source.lengths).placed(array)
+        return ChunkedArray([], 0, self._lengths).scatter(array)
 
-    def handed_out(self, array: ChunkedRows, n_columns: int, dtype: np.dtype) -> Any:
-        """The array as users get it."""
+    def gather(self, array: ChunkedArray, n_columns: int, dtype: np.dtype) -> Any:
+        """A Dask array."""
         return array.as_dask((n_columns,), dtype)
 
-
-def _own_values(source: ChunkedSource, prior: Prior, weights: NDArray) -> list[Any]:
-    """Weights and priors of the samples in each chunk; None if all samples have the same."""
-    shape, rate = prior.activation_shape, prior.activation_rate
-    if len(shape) == len(rate) == 1 and np.all(weights == 1):
-        return [None] * len(source.lengths)
-    spans = [slice(*pair) for pair in pairwise(source.starts)]
-    task = delayed(Own, pure=False)
-    own = [
-        task(weights[span], *(part if len(part) == 1 else part[span] for part in (shape, rate)))
-        for span in spans
-    ]
-    return list(dask.persist(*own))
+    def _own_of(self, problem: Any) -> list[Any]:
+        """What of a problem belongs to the samples of each chunk; sent once, and kept there."""
+        known, own = self._own
+        if known is None or any(a is not b for a, b in zip(known, problem.per_sample, strict=True)):
+            starts = np.concatenate([[0], np.cumsum(self._lengths)]).tolist()
+            parts = [problem.own_of(slice(*pair)) for pair in pairwise(starts)]
+            sent = dask.persist(*(None if part is None else _constant(part) for part in parts))
+            known, own = self._own = problem.per_sample, list(sent)
+        return own
 
 
-def _sent(problem: Problem) -> Problem:
-    """What of a problem is the same for all chunks."""
-    nothing: Any = None
-    prior = problem.prior
-    if max(len(prior.activation_shape), len(prior.activation_rate)) > 1:
-        prior = prior._replace(activation_shape=nothing, activation_rate=nothing)
-    return problem._replace(
-        source=nothing,
-        summary=nothing,
-        prior=prior,
-        sample_weight=nothing,
-        pool=nothing,
-        recorder=UNRECORDED,
-        place=HERE,
-    )
-
-
-def _call(message: Message, chunk: Chunk, own: Own | None, *bundles: Bundle) -> Bundle:
+def _call(message: Message, chunk: Any, own: Any, *bundles: Bundle) -> Bundle:
     """What a function returns for the samples of a chunk."""
-    n_samples = chunk.source.shape[0]
-    problem = message.problem._replace(
-        source=chunk.source, summary=chunk.summary, sample_weight=np.ones(n_samples), pool=Pool(1)
-    )
-    if own is not None:
-        prior = problem.prior._replace(activation_shape=own.shape, activation_rate=own.rate)
-        problem = problem._replace(sample_weight=own.weight, prior=prior)
+    problem = message.problem.with_samples(chunk.source, chunk.summary, own, LocalExecutor())
     rows = map(_array_of, bundles, message.numbers)
     return message.function(problem, *rows, *message.shared)
+
+
+def _constant(value: Any) -> Any:
+    """A delayed value, as it is."""
+    return delayed(_same, pure=False)(delayed(value, pure=False, traverse=False))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _add_sums(first: tuple, second: tuple) -> tuple:

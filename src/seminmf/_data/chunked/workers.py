@@ -17,7 +17,7 @@ from typing import Any
 from dask.base import annotate
 
 
-def homes_of(X: Any) -> list[str | None]:
+def workers_of(X: Any) -> list[str | None]:
     """A worker for each chunk of a Dask array; None where there are no workers."""
     keys = [keys[0] for keys in X.__dask_keys__()]
     workers = current_workers()
@@ -60,16 +60,16 @@ def _emptiest(room: Counter[str], threads: Mapping[str, int]) -> str:
     return worker
 
 
-def together(homes: Sequence[str | None], most: int) -> list[list[int]]:
+def together(workers: Sequence[str | None], most: int) -> list[list[int]]:
     """Consecutive chunks on the same worker, at most so many in a group."""
     groups: list[list[int]] = []
-    for _, numbers in groupby(range(len(homes)), key=homes.__getitem__):
+    for _, numbers in groupby(range(len(workers)), key=workers.__getitem__):
         run = list(numbers)
         groups += [run[n : n + most] for n in range(0, len(run), most)]
     return groups
 
 
-def at_home(worker: str | None) -> AbstractContextManager:
+def on_worker(worker: str | None) -> AbstractContextManager:
     """Tasks that are made here run on a worker, or on others if it is no more."""
     if worker is None:
         return nullcontext()

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._data.source import Source, row_ranges
-from ..._data.threads import Pool
-from ..._model.likelihoods import SMALLEST_RATE, Integer, Real, cell
-from ..compiled import kernel, part, prefer_wide_vectors
+from ..._data.executor import LocalExecutor
+from ..._data.source import BlockSource, row_ranges
+from ..._model.cells import SMALLEST_RATE
+from ..._model.likelihoods import Likelihood, cell
+from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots, multiply, outer
 from ..simd.vectors import aligned
 
@@ -53,15 +54,25 @@ def evaluate_rates(likelihood, x, rates0, rates1):
 
 @kernel
 def _estep_features(
-    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, room, u_act, u_atoms
+    likelihood,
+    X,
+    inverse_unit,
+    smallest,
+    activations,
+    weights,
+    atoms,
+    block,
+    workspace,
+    u_act,
+    u_atoms,
 ):
     """E-step of consecutive samples with features in the lanes; `atoms` is (2, K, width)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components, width = atoms.shape[1:]
-    x = room[: block * width].reshape((block, width))
-    rates = room[block * width : 3 * block * width].reshape((2, block, width))
-    rest = room[3 * block * width :]
+    x = workspace[: block * width].reshape((block, width))
+    rates = workspace[block * width : 3 * block * width].reshape((2, block, width))
+    rest = workspace[3 * block * width :]
     product = rest[: n_components * width].reshape((n_components, width))
     weighted = rest[n_components * width :].reshape((1, block, n_components))
     data_term = 0.0
@@ -91,18 +102,28 @@ def _estep_features(
 
 @kernel
 def _estep_samples(
-    likelihood, X, inverse_unit, smallest, activations, weights, atoms, block, room, u_act, u_atoms
+    likelihood,
+    X,
+    inverse_unit,
+    smallest,
+    activations,
+    weights,
+    atoms,
+    block,
+    workspace,
+    u_act,
+    u_atoms,
 ):
     """The same with samples in the lanes, for few features; `atoms` is (2 I, K)."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = atoms.shape[1]
     size = n_features * block
-    x = room[:size].reshape((n_features, block))
-    rates = room[size : 3 * size].reshape((2 * n_features, block))
+    x = workspace[:size].reshape((n_features, block))
+    rates = workspace[size : 3 * size].reshape((2 * n_features, block))
     both = rates.reshape((1, 2 * n_features, block))
     size_of_factors = n_components * block
-    rest = room[3 * size :]
+    rest = workspace[3 * size :]
     factors = rest[:size_of_factors].reshape((n_components, block))
     expected = rest[size_of_factors : 2 * size_of_factors].reshape((n_components, block))
     weighted = rest[2 * size_of_factors : 3 * size_of_factors].reshape((1, n_components, block))
@@ -181,7 +202,7 @@ def _weighted_sum(values, weights):
 
 
 class _Layout(NamedTuple):
-    """How a block lies in memory: which kernel, its atoms, its size, and how much room it needs.
+    """How a block lies in memory: which kernel, its atoms, its size, and that of its workspace.
 
     Features run through the lanes of a vector, or, where they are too few to fill whole vectors,
     samples do.
@@ -190,7 +211,7 @@ class _Layout(NamedTuple):
     kernel: Callable
     atoms: NDArray
     block: int
-    room: int
+    workspace: int
 
 
 def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
@@ -201,23 +222,23 @@ def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
         block = max(1, _BLOCK // (4 * lanes * n_features)) * lanes
         block = min(block, -(-n_samples // lanes) * lanes)
         by_feature = atoms.transpose(0, 2, 1).reshape(2 * n_features, n_components)
-        room = 3 * (n_features + n_components) * block + by_feature.size
-        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), block, room)
+        workspace = 3 * (n_features + n_components) * block + by_feature.size
+        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), block, workspace)
     padded = aligned(2 * n_components * width, atoms).reshape(2, n_components, width)
     padded[:, :, :n_features] = atoms
     padded[:, :, n_features:] = 0
     block = min(max(4, _BLOCK // width), n_samples)
-    room = (3 * block + n_components) * width + block * n_components
-    return _Layout(_estep_features, padded, block, room)
+    workspace = (3 * block + n_components) * width + block * n_components
+    return _Layout(_estep_features, padded, block, workspace)
 
 
 def estep(
-    source: Source,
-    likelihood: Real | Integer,
+    source: BlockSource,
+    likelihood: Likelihood,
     activations: NDArray,
     atoms: NDArray,
     sample_weight: NDArray,
-    pool: Pool,
+    executor: LocalExecutor,
 ) -> Expectations:
     """Run the E-step over all samples of a source."""
     dtype = source.dtype
@@ -227,34 +248,35 @@ def estep(
     inverse_unit = dtype.type(1 / likelihood.unit)
     activations = np.ascontiguousarray(activations)
     u_activations = np.empty_like(activations)
-    # One task after the other works in the same room: memory that was just given back to the
+    # One task after the other uses the same workspace: memory that was just given back to the
     # system, and is asked for again, takes longer than a tenth of the computation.
-    rooms: list[NDArray] = []
+    workspaces: list[NDArray] = []
 
     def task(rows: tuple[int, int]) -> tuple[NDArray, float]:
-        room = rooms.pop() if rooms else aligned(layout.room, layout.atoms)
+        workspace = workspaces.pop() if workspaces else aligned(layout.workspace, layout.atoms)
         u_atoms = np.zeros(layout.atoms.shape)
         data_term = 0.0
-        for span, block in source.blocks(*rows):
+        for block in source.blocks(*rows):
+            span = block.samples
             data_term += layout.kernel(
                 likelihood,
-                block,
+                block.X,
                 inverse_unit,
                 smallest,
                 activations[span],
                 sample_weight[span],
                 layout.atoms,
                 layout.block,
-                room,
+                workspace,
                 u_activations[span],
                 u_atoms,
             )
-        rooms.append(room)
+        workspaces.append(workspace)
         return u_atoms, data_term
 
     u_atoms: NDArray = np.zeros(layout.atoms.shape)
     data_term = 0.0
-    for partial_atoms, partial_term in pool.map(task, row_ranges(source, n_components)):
+    for partial_atoms, partial_term in executor.map(task, row_ranges(source, n_components)):
         u_atoms += partial_atoms
         data_term += partial_term
     if layout.kernel is _estep_samples:
@@ -270,16 +292,10 @@ class Cells(NamedTuple):
     log_likelihood: NDArray
 
 
-def evaluate_cells(
-    likelihood: Real | Integer, X: NDArray, rates0: NDArray, rates1: NDArray
-) -> Cells:
+def evaluate_cells(likelihood: Likelihood, X: NDArray, rates0: NDArray, rates1: NDArray) -> Cells:
     """Evaluate cells one by one; X and the rates, of any shape, are in the same unit."""
     x = np.array(X, dtype=np.float64, order="C")
-    units = np.ones(x.shape)
-    if isinstance(likelihood, Real):
-        # The cells are homogeneous; near 1 their squares are in range, whatever the unit.
-        largest = np.fmax(np.abs(x), np.maximum(rates0, rates1))
-        units = np.ldexp(1.0, np.frexp(np.maximum(largest, 1e-300))[1] - 1)
+    units = likelihood.cell_units(x, rates0, rates1)
     x /= units
     u0, u1 = (rates / units + SMALLEST_RATE["float64"] for rates in (rates0, rates1))
     evaluate_rates(likelihood, x.reshape(-1), u0.reshape(-1), u1.reshape(-1))

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._numerics.compilation import scalar_function
+from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..._numerics.elementary import exp, log
-from ..compiled import kernel, prefer_wide_vectors
 
 # Below the normal numbers logarithms are coarse; what is there does not move.
 _SMALLEST = np.finfo(np.float64).tiny

@@ -11,12 +11,14 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from ..._data.source import Source, row_ranges
-from ..._data.threads import Pool
-from ..._model.likelihoods import SMALLEST_RATE, Integer, Real, cell
-from ..compiled import kernel, prefer_wide_vectors
-from ..newton.lane_atoms import blocks_of_rows, longest_row, sample
+from ..._data.executor import LocalExecutor
+from ..._data.source import BlockSource, row_ranges
+from ..._model.cells import SMALLEST_RATE
+from ..._model.likelihoods import cell
+from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..newton.lane_atoms import blocks_of_rows, sample
 from ..newton.lanes import row_unit
+from ..newton.sweep import RowProblems
 
 _MAX_STEPS = 5000
 # Relative change of an activation that counts as none.
@@ -24,45 +26,45 @@ _NO_CHANGE = 1e-10
 _SMALLEST = SMALLEST_RATE["float64"]
 
 
-def _atoms_of_row(X, j, atoms, atom_totals, room, rest):
+def _atoms_of_row(X, j, atoms, atom_totals, workspace, rest):
     """The atoms that the cells of a row see; and what those that it has not see, in `rest`."""
     raise NotImplementedError("_atoms_of_row exists in compiled code only")
 
 
 @overload(_atoms_of_row)
-def _choose_atoms(X, j, atoms, atom_totals, room, rest):
+def _choose_atoms(X, j, atoms, atom_totals, workspace, rest):
     if isinstance(X, types.Array):
-        return lambda X, j, atoms, atom_totals, room, rest: atoms
+        return lambda X, j, atoms, atom_totals, workspace, rest: atoms
 
-    def gathered(X, j, atoms, atom_totals, room, rest):
+    def gathered(X, j, atoms, atom_totals, workspace, rest):
         first = X.starts[j]
         stored = X.ends[j] - first
         for k in range(atoms.shape[1]):
             seen = 0.0
             for s in range(2):
                 for i in range(stored):
-                    room[s, k, i] = atoms[s, k, X.indices[first + i]]
-                    seen += room[s, k, i]
+                    workspace[s, k, i] = atoms[s, k, X.indices[first + i]]
+                    seen += workspace[s, k, i]
             rest[k] = max(atom_totals[k] - seen, 0.0)
-        return room[:, :, :stored]
+        return workspace[:, :, :stored]
 
     return gathered
 
 
 @kernel
 def _em_rows(
-    likelihood, mass, floor, X, all_atoms, atom_totals, shape, rate, room, rest, activations
+    likelihood, mass, floor, X, all_atoms, atom_totals, shape, rate, workspace, rest, activations
 ):
     """EM on consecutive rows, in place, every row in its own unit."""
     prefer_wide_vectors()
     n_components = all_atoms.shape[1]
-    rates = np.empty((2, room.shape[2]))
-    x = np.empty(room.shape[2])
+    rates = np.empty((2, workspace.shape[2]))
+    x = np.empty(workspace.shape[2])
     for j in range(activations.shape[0]):
         values = activations[j]
         cells = sample(X, j)
         n_features = cells.size
-        atoms = _atoms_of_row(X, j, all_atoms, atom_totals, room, rest)
+        atoms = _atoms_of_row(X, j, all_atoms, atom_totals, workspace, rest)
         unit = row_unit(likelihood, True, cells)
         row_mass, lowest = mass * unit, floor / unit
         for i in range(n_features):
@@ -94,38 +96,29 @@ def _em_rows(
 
 
 def solve_by_em(
-    source: Source,
-    likelihood: Real | Integer,
-    mass: float,
-    floor: float,
-    atoms: NDArray,
-    shape: NDArray,
-    rate: NDArray,
-    activations: NDArray,
-    pool: Pool,
+    source: BlockSource, problems: RowProblems, activations: NDArray, executor: LocalExecutor
 ) -> None:
-    """Solve for all activations (J, K), float64, in place; `shape` and `rate` broadcast to them."""
-    atoms = np.ascontiguousarray(atoms, dtype=np.float64)
+    """Solve for all activations (J, K), float64, in place."""
+    atoms = problems.atoms
     atom_totals = atoms.sum(axis=(0, 2))
     n_components = len(atom_totals)
-    shapes = np.broadcast_to(shape, activations.shape)
-    rates = np.broadcast_to(rate, activations.shape)
+    shapes, rates = (np.broadcast_to(part, activations.shape) for part in problems.prior)
 
     def task(rows: tuple[int, int]) -> None:
         for part, block in blocks_of_rows(source, *rows):
             _em_rows(
-                likelihood,
-                mass,
-                floor,
+                problems.likelihood,
+                problems.penalty.mass,
+                problems.prior.floor,
                 block,
                 atoms,
                 atom_totals,
                 np.ascontiguousarray(shapes[part]),
                 np.ascontiguousarray(rates[part]),
-                np.empty((2, n_components, longest_row(source))),
+                np.empty((2, n_components, source.longest_row)),
                 np.zeros(n_components),
                 activations[part],
             )
 
-    for _ in pool.map(task, row_ranges(source, 16 * n_components)):
+    for _ in executor.map(task, row_ranges(source, 16 * n_components)):
         pass

@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._data.executor import LocalExecutor
 from ..._data.sparse import SparseSource
-from ..._data.threads import Pool
-from ..._model.likelihoods import SMALLEST_RATE, Integer, Real
-from ..compiled import kernel, prefer_wide_vectors
+from ..._model.cells import SMALLEST_RATE
+from ..._model.likelihoods import Likelihood
+from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
 from .estep import Expectations, evaluate_rates
 
@@ -77,11 +78,11 @@ def _estep_cells(
 
 def estep_of_cells(
     source: SparseSource,
-    likelihood: Real | Integer,
+    likelihood: Likelihood,
     activations: NDArray,
     atoms: NDArray,
     sample_weight: NDArray,
-    pool: Pool,
+    executor: LocalExecutor,
 ) -> Expectations:
     """Run the E-step over the stored cells, in float64 whatever the type of the data."""
     n_components, n_features = atoms.shape[1:]
@@ -90,12 +91,12 @@ def estep_of_cells(
     padded = _padded(activations, width)
     by_feature = _padded(atoms.transpose(2, 0, 1), width)
     u_activations = np.zeros_like(padded)
-    # Sums of one task after the other are added up in the same room: new memory is slow at first.
-    rooms: list[NDArray] = []
+    # Tasks sum up in the same workspaces, one after the other: new memory is slow at first.
+    workspaces: list[NDArray] = []
 
     def task(stripes: tuple[int, int]) -> tuple[NDArray, float]:
         part = slice(*cells.starts[list(stripes)])
-        u_atoms = rooms.pop() if rooms else np.empty_like(by_feature)
+        u_atoms = workspaces.pop() if workspaces else np.empty_like(by_feature)
         u_atoms.fill(0)
         data_term = _estep_cells(
             likelihood,
@@ -111,10 +112,10 @@ def estep_of_cells(
         return u_atoms, data_term
 
     u_atoms, data_term = np.zeros_like(by_feature), 0.0
-    for partial_atoms, partial_term in pool.map(task, _stripe_ranges(cells.starts, n_features)):
+    for partial_atoms, partial_term in executor.map(task, _stripe_ranges(cells.starts, n_features)):
         u_atoms += partial_atoms
         data_term += partial_term
-        rooms.append(partial_atoms)
+        workspaces.append(partial_atoms)
     u_activations = u_activations[:, :n_components] + atoms.sum(axis=(0, 2), dtype=np.float64)
     # Not BLAS, whose sums depend on its number of threads.
     u_atoms += np.einsum("j,jk->k", sample_weight, padded)

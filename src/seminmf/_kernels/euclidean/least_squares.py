@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._data.source import Source, row_ranges
-from ..._data.threads import Pool
-from ..compiled import kernel, part, prefer_wide_vectors
+from ..._data.executor import LocalExecutor
+from ..._data.source import BlockSource, row_ranges
+from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots, multiply
 
 # Rules for the activations.
@@ -244,12 +244,12 @@ def _sweep_rows(
 
 
 def sweep(
-    source: Source,
+    source: BlockSource,
     unit: float,
     sample_weight: NDArray,
     components: NDArray,
     activations: NDArray,
-    pool: Pool,
+    executor: LocalExecutor,
     *,
     rule: int,
     complete: bool,
@@ -270,12 +270,13 @@ def sweep(
         products = np.zeros((n_components, n_features))
         grams = np.zeros((1 if complete else n_features, n_components, n_components))
         loss = 0.0
-        for span, block in source.blocks(*rows):
+        for block in source.blocks(*rows):
+            span = block.samples
             loss += _sweep_rows(
                 rule,
                 momentum,
                 1 / unit,
-                block,
+                block.X,
                 sample_weight[span],
                 components,
                 gram,
@@ -290,7 +291,7 @@ def sweep(
     most = _MOST_TASKS if complete else max(_MOST_NUMBERS // (n_features * n_components**2), 1)
     ranges = row_ranges(source, n_components, min(most, _MOST_TASKS))
     loss, products, grams = 0.0, np.zeros((n_components, n_features)), np.zeros(1)
-    for part_loss, part_products, part_grams in pool.map(task, ranges):
+    for part_loss, part_products, part_grams in executor.map(task, ranges):
         loss += part_loss
         products += part_products
         grams = grams + part_grams

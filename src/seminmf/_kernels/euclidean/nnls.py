@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._data.source import Source, row_ranges
-from ..._data.threads import Pool
-from ..compiled import kernel, prefer_wide_vectors
+from ..._data.executor import LocalExecutor
+from ..._data.source import BlockSource, row_ranges
+from ..._numerics.compiled import kernel, prefer_wide_vectors
 from .least_squares import gram_of_row
 
 # A gradient of this share of its size, a pivot of this share of its diagonal: rounding.
@@ -143,15 +143,17 @@ def _solve_rows(factor, X, components, gram, activations):
             activations[j, k] = values[k]
 
 
-def solve_rows(source: Source, unit: float, components: NDArray, pool: Pool) -> NDArray:
+def solve_rows(
+    source: BlockSource, unit: float, components: NDArray, executor: LocalExecutor
+) -> NDArray:
     """Activations (J, K), float64, that belong to the components; X and they in units of `unit`."""
     activations = np.empty((source.shape[0], len(components)))
     gram = components @ components.T
 
     def task(rows: tuple[int, int]) -> None:
-        for part, block in source.blocks(*rows):
-            _solve_rows(1 / unit, block, components, gram, activations[part])
+        for block in source.blocks(*rows):
+            _solve_rows(1 / unit, block.X, components, gram, activations[block.samples])
 
-    for _ in pool.map(task, row_ranges(source, 4 * len(components))):
+    for _ in executor.map(task, row_ranges(source, 4 * len(components))):
         pass
     return activations

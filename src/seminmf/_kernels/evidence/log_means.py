@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
+from ..._numerics.compiled import kernel
 from ..._numerics.elementary import exp
-from ..compiled import kernel
 
 # From this precision of ln z on, its density is that of a normal variable with some skewness.
 _NARROW = 30.0

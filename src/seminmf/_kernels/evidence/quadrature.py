@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._data.source import Source, row_ranges
-from ..._data.threads import Pool
-from ..._model.likelihoods import SMALLEST_RATE, integer_cell, integer_curvature
+from ..._data.executor import LocalExecutor
+from ..._data.source import BlockSource, row_ranges
+from ..._model.cells import SMALLEST_RATE, integer_cell, integer_curvature
+from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..._numerics.elementary import exp
-from ..compiled import kernel, prefer_wide_vectors
 
 # The power of λ whose posterior is taken for normal, for shapes from 1 on; in proportion below.
 _POWER = 1 / 3
@@ -262,7 +262,7 @@ def _marginal_rows(
 
 
 def integrate(
-    source: Source,
+    source: BlockSource,
     unit: float,
     atoms: NDArray,
     shape: NDArray,
@@ -271,7 +271,7 @@ def integrate(
     modes: NDArray,
     nodes: Nodes,
     extend: Callable[[NDArray, NDArray], NDArray],
-    pool: Pool,
+    executor: LocalExecutor,
 ) -> Marginal:
     """Integrate over the activations of all samples of X / unit, from modes near `modes`.
 
@@ -309,7 +309,7 @@ def integrate(
         return weighted.sum(axis=0), weighted.T @ own, evidence
 
     work = len(nodes.log_weights) * atoms.shape[1]
-    slopes, information, evidence = zip(*pool.map(task, row_ranges(source, work)), strict=True)
+    slopes, information, evidence = zip(*executor.map(task, row_ranges(source, work)), strict=True)
     return Marginal(
         modes,
         means,

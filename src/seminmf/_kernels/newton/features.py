@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import aligned, lanes
 from .lanes import TOWARDS_BARRIER
 from .quadratic import bounded_quadratic
@@ -19,7 +19,7 @@ _FIXED = 1e300
 
 
 @kernel
-def _move_features(effort, slopes, grams, atoms, excess, frozen, moves):
+def _move_features(control, slopes, hessian_blocks, atoms, excess, frozen, moves):
     """Fill in the moves (2, K, I); a feature has 2K unknowns, those of sign 0 first."""
     prefer_wide_vectors()
     n_components, n_features = atoms.shape[1:]
@@ -28,17 +28,17 @@ def _move_features(effort, slopes, grams, atoms, excess, frozen, moves):
     vectors = aligned(3 * n * width, atoms).reshape((3, n, width))
     slope, lowest, move = vectors[0], vectors[1], vectors[2]
     hessian = aligned(n * n * width, atoms).reshape((n, n, width))
-    room = aligned((3 * n + 3) * width, atoms).reshape((3 * n + 3, width))
+    workspace = aligned((3 * n + 3) * width, atoms).reshape((3 * n + 3, width))
     for start in range(0, n_features, width):
         for l in range(width):
             i = min(start + l, n_features - 1)
             pair = 0
             for k in range(n_components):
                 for m in range(k + 1):
-                    hessian[k, m, l] = grams[0, pair, i]
-                    hessian[n_components + k, m, l] = grams[1, pair, i]
-                    hessian[n_components + m, k, l] = grams[1, pair, i]
-                    hessian[n_components + k, n_components + m, l] = grams[2, pair, i]
+                    hessian[k, m, l] = hessian_blocks[0, pair, i]
+                    hessian[n_components + k, m, l] = hessian_blocks[1, pair, i]
+                    hessian[n_components + m, k, l] = hessian_blocks[1, pair, i]
+                    hessian[n_components + k, n_components + m, l] = hessian_blocks[2, pair, i]
                     pair += 1
             for s in range(2):
                 for k in range(n_components):
@@ -46,7 +46,7 @@ def _move_features(effort, slopes, grams, atoms, excess, frozen, moves):
                     value, barrier = atoms[s, k, i], excess[s, k, i]
                     slope[row, l] = 0.0 if frozen[k] else slopes[s, k, i]
                     # Zero is approached as a barrier is: where all atoms of a sample vanish at
-                    # once, the quadratic model knows nothing of the price.
+                    # once, the quadratic model knows nothing of the rate_sum.
                     lowest[row, l] = -(1.0 - TOWARDS_BARRIER) * value
                     bent = hessian[row, row, l]
                     if barrier > 0.0 and not frozen[k]:
@@ -56,7 +56,7 @@ def _move_features(effort, slopes, grams, atoms, excess, frozen, moves):
                     bent += abs(slope[row, l])
                     hessian[row, row, l] = _FIXED if frozen[k] else bent * _RIDGE + _NOTHING
         bounded_quadratic(
-            slope, hessian, lowest, room, effort.max_sweeps, effort.sweep_tolerance, move
+            slope, hessian, lowest, workspace, control.max_sweeps, control.sweep_tolerance, move
         )
         for l in range(min(width, n_features - start)):
             for s in range(2):
@@ -65,13 +65,13 @@ def _move_features(effort, slopes, grams, atoms, excess, frozen, moves):
 
 
 def move_features(
-    slopes: NDArray, grams: NDArray, atoms: NDArray, excess: NDArray, frozen: NDArray
+    slopes: NDArray, hessian_blocks: NDArray, atoms: NDArray, excess: NDArray, frozen: NDArray
 ) -> NDArray:
     """Moves (2, K, I) that minimise the quadratic model of every feature, with atoms ≥ 0.
 
     Parameters
     ----------
-    slopes, grams : float64 arrays of shape (2, K, I) and (3, K (K + 1) / 2, I)
+    slopes, hessian_blocks : float64 arrays of shape (2, K, I) and (3, K (K + 1) / 2, I)
         Gradient and Hessian, as `newton.Sweep` has them.
     atoms : float64 array of shape (2, K, I)
         Where they were taken.
@@ -84,7 +84,7 @@ def move_features(
     _move_features(
         ONE_STEP,
         np.ascontiguousarray(slopes),
-        np.ascontiguousarray(grams),
+        np.ascontiguousarray(hessian_blocks),
         np.ascontiguousarray(atoms),
         np.ascontiguousarray(np.broadcast_to(excess, atoms.shape)),
         frozen,

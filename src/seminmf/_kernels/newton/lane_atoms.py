@@ -15,9 +15,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from ..._data.source import Source
-from ..._data.sparse import SparseSource
-from ..compiled import part
+from ..._numerics.compiled import part
 from ..simd.products import multiply, outer
 from ..simd.vectors import lanes, load, multiply_add, splat, store, transpose_square
 
@@ -32,29 +30,22 @@ class SparseRows(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Which feature is where, (n, lanes), the atoms (I, 2, K), and room (2, n, K, lanes)."""
+    """Which feature is where, (n, lanes), the atoms (I, 2, K), and theirs (2, n, K, lanes)."""
 
     features: NDArray
     atoms: NDArray
-    room: NDArray
+    gathered: NDArray
 
 
-def longest_row(source: Source) -> int:
-    """Most cells that a sample of the source has."""
-    if isinstance(source, SparseSource):
-        return max(1, int(np.diff(source.X.indptr).max()))
-    return source.shape[1]
-
-
-def blocks_of_rows(source: Source, start: int, stop: int) -> Iterator[tuple[slice, Any]]:
+def blocks_of_rows(source: Any, start: int, stop: int) -> Iterator[tuple[slice, Any]]:
     """Blocks of samples in float64: dense, or what is stored of them."""
-    if isinstance(source, SparseSource):
+    if source.stores_cells:
         ends = source.X.indptr[start : stop + 1].astype(np.int64)
         values = source.X.data.astype(np.float64, copy=False)
         yield slice(start, stop), SparseRows(ends[:-1], ends[1:], source.X.indices, values)
         return
-    for samples, block in source.blocks(start, stop):
-        yield samples, block.astype(np.float64, copy=False)
+    for block in source.blocks(start, stop):
+        yield block.samples, block.X.astype(np.float64, copy=False)
 
 
 def sample(X, j):
@@ -120,16 +111,17 @@ def _load_dense(X, start, stop, scale, x):
 
 @part
 def _load_sparse(X, start, stop, atoms, scale, x):
+    features = atoms.features
     for l in range(x.shape[1]):
         j = min(start + l, stop - 1)
         first = X.starts[j]
         stored = X.ends[j] - first if start + l < stop else 0
         for i in range(stored):
             x[i, l] = X.values[first + i] * scale[l]
-            atoms.features[i, l] = X.indices[first + i]
+            features[i, l] = X.indices[first + i]
         for i in range(stored, x.shape[0]):
             x[i, l] = np.nan
-            atoms.features[i, l] = 0
+            features[i, l] = 0
 
 
 def gather(atoms, first, last):
@@ -143,14 +135,14 @@ def _gather(atoms, first, last):
         return lambda atoms, first, last: None
 
     def gather_chunk(atoms, first, last):
-        room = atoms.room
-        _, _, n_components, width = room.shape
+        own = atoms.gathered
+        _, _, n_components, width = own.shape
         for i in range(last - first):
             for l in range(width):
                 feature = atoms.features[first + i, l]
                 for s in range(2):
                     for k in range(n_components):
-                        room[s, i, k, l] = atoms.atoms[feature, s, k]
+                        own[s, i, k, l] = atoms.atoms[feature, s, k]
 
     return gather_chunk
 
@@ -171,14 +163,14 @@ def _lane_rates(atoms, first, last, values, smallest, rates):
         return shared
 
     def gathered(atoms, first, last, values, smallest, rates):
-        _own_rates(atoms.room, last - first, values, smallest, rates)
+        _own_rates(atoms.gathered, last - first, values, smallest, rates)
 
     return gathered
 
 
 @part
-def _own_rates(room, count, values, smallest, rates):
-    _, most, n_components, width = room.shape
+def _own_rates(own, count, values, smallest, rates):
+    _, most, n_components, width = own.shape
     lane = lanes(values)
     start = splat(smallest)
     for s in range(2):
@@ -187,7 +179,7 @@ def _own_rates(room, count, values, smallest, rates):
             for half in range(0, width, lane):
                 total = start
                 for k in range(n_components):
-                    atom = load(room, at + k * width + half)
+                    atom = load(own, at + k * width + half)
                     total = multiply_add(atom, load(values, k * width + half), total)
                 store(rates, (s * rates.shape[1] + i) * width + half, total)
 
@@ -203,8 +195,8 @@ def _lane_atom(atoms, s, first, i, k, half):
         return lambda atoms, s, first, i, k, half: splat(atoms[s, first + i, k])
 
     def gathered(atoms, s, first, i, k, half):
-        _, most, n_components, width = atoms.room.shape
-        return load(atoms.room, ((s * most + i) * n_components + k) * width + half)
+        _, most, n_components, width = atoms.gathered.shape
+        return load(atoms.gathered, ((s * most + i) * n_components + k) * width + half)
 
     return gathered
 
@@ -224,14 +216,14 @@ def _lane_slopes(atoms, first, last, excess, slope):
         return shared
 
     def gathered(atoms, first, last, excess, slope):
-        _own_slopes(atoms.room, last - first, excess, slope)
+        _own_slopes(atoms.gathered, last - first, excess, slope)
 
     return gathered
 
 
 @part
-def _own_slopes(room, count, excess, slope):
-    _, most, n_components, width = room.shape
+def _own_slopes(own, count, excess, slope):
+    _, most, n_components, width = own.shape
     lane = lanes(slope)
     zero = splat(type(slope[0, 0])(0))
     for k in range(n_components):
@@ -239,7 +231,7 @@ def _own_slopes(room, count, excess, slope):
             total = zero
             for s in range(2):
                 for i in range(count):
-                    atom = load(room, ((s * most + i) * n_components + k) * width + half)
+                    atom = load(own, ((s * most + i) * n_components + k) * width + half)
                     u = load(excess, (s * excess.shape[1] + i) * width + half)
                     total = multiply_add(atom, u, total)
             store(slope, k * width + half, total)

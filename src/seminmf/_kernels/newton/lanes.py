@@ -6,8 +6,8 @@ U₀ θ₀ − U₁ θ₁ with weights q. A step is a small quadratic problem wi
 the true objective. The lanes take their steps together, but each goes its own way: the result does
 not know what else was in the batch.
 
-Arrays end with the axis of the lanes. The pieces are compiled one by one: as one function they
-would take the compiler twice the time.
+Arrays end with the axis of the lanes (`workspace.py`). The pieces are compiled one by one: as one
+function they would take the compiler twice the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from ..._model.likelihoods import cell, curvature, fixed_unit
 from ..._model.penalties import cancelled, penalty
 from ..._numerics.compilation import by_precision
-from ..compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.vectors import (
     add,
     greatest,
@@ -69,11 +69,12 @@ def row_unit(likelihood, barrier, x):
 
 
 @kernel
-def load_lanes(
-    likelihood, barrier, own_units, X, start, stop, activations, atoms, x, values, unit, scale
-):
+def load_lanes(likelihood, barrier, own_units, rows, start, stop, cells, values, samples):
     """Samples `start` to `stop` into lanes, in their units; what is left over holds a gap."""
     prefer_wide_vectors()
+    X, activations, _, _, _ = rows
+    x, atoms, _, _ = cells
+    _, unit, scale, _, _, _ = samples
     width = x.shape[1]
     n_components = values.shape[0]
     for l in range(width):
@@ -113,13 +114,14 @@ def _curved_cells(likelihood, x, u0, u1, q):
 
 
 @kernel
-def _evaluate(likelihood, x, first, last, atoms, values, smallest, weight, chunk, level, features):
+def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     """Cells of the features `first` to `last`, into `chunk`.
 
     Minus their log-likelihood is added to `level`, by sample, and to `features`, with the samples'
     weights.
     """
     prefer_wide_vectors()
+    x, atoms, smallest, weight = cells
     rates, curvatures, terms, sums = chunk
     width = values.shape[1]
     lane = lanes(values)
@@ -184,25 +186,13 @@ def _clear(array):
 
 
 @kernel
-def derivatives(
-    likelihood,
-    x,
-    atoms,
-    values,
-    smallest,
-    weight,
-    chunk,
-    designs,
-    level,
-    features,
-    slope,
-    hessian,
-):
+def derivatives(likelihood, cells, values, chunk, designs, level, features, slope, hessian):
     """Value, gradient and Hessian (below its diagonal) of minus the log-likelihood."""
     prefer_wide_vectors()
+    atoms, rates = cells.atoms, chunk.rates
     design, weighted, part_slope = designs
     n_components, width = values.shape
-    n_features, most, depth = x.shape[0], chunk[1].shape[0], design.shape[1]
+    n_features, most, depth = cells.x.shape[0], rates.shape[1], design.shape[1]
     for l in range(width):
         level[l] = 0.0
     _clear(slope)
@@ -210,53 +200,44 @@ def derivatives(
     for first in range(0, n_features, most):
         last = min(first + most, n_features)
         count = last - first
-        _evaluate(
-            likelihood,
-            x,
-            first,
-            last,
-            atoms,
-            values,
-            smallest,
-            weight,
-            chunk,
-            level,
-            features,
-        )
+        _evaluate(likelihood, cells, first, last, values, chunk, level, features)
         for offset in range(0, count, depth):
             n_rows = min(depth, count - offset)
             _design_rows(atoms, first, offset, n_rows, chunk, design, weighted)
             add_squares(design, weighted, n_rows, hessian)
-        lane_slopes(atoms, first, last, chunk[0], part_slope)
+        lane_slopes(atoms, first, last, rates, part_slope)
         for at in range(0, n_components * width, lanes(slope)):
             store(slope, at, add(load(slope, at), load(part_slope, at)))
 
 
 @kernel
-def penalties(kind, barrier, mass, values, shape, rate, atom_totals, level, slope, bend):
-    """Add the penalty's values to `level`; its slopes and second derivatives."""
+def penalties(rules, prior, values, level, terms):
+    """Add the penalty's values to `level`; its slopes and curvatures into `terms`."""
     prefer_wide_vectors()
+    kind = rules.penalty
+    shape, rate, mass, atom_totals = prior
+    slope, curvature = terms
     n_components, width = values.shape
     for k in range(n_components):
-        if barrier:
+        if rules.barrier:
             for l in range(width):
-                at, slope[k, l], bend[k, l] = penalty(
+                at, slope[k, l], curvature[k, l] = penalty(
                     kind, mass[l], values[k, l], shape[k, l], rate[k, l], atom_totals[k]
                 )
                 level[l] += at
         else:
             for l in range(width):
                 slope[k, l] = rate[k, l]
-                bend[k, l] = 0
+                curvature[k, l] = 0
             for l in range(width):
                 level[l] += rate[k, l] * values[k, l]
 
 
 @kernel
-def quadratic_step(effort, barrier, values, prior_slope, bend, slope, hessian, room, done, move):
-    """Move of a Newton step in every lane that is not done; `prior_slope` is added to `slope`."""
+def quadratic_step(control, barrier, values, terms, slope, hessian, lowest, workspace, done, move):
+    """Move of a Newton step in every lane that is not done; the prior's is added to `slope`."""
     prefer_wide_vectors()
-    lowest, descent = room
+    prior_slope, prior_curvature = terms
     n_components, width = values.shape
     lane = lanes(values)
     real = type(values[0, 0])
@@ -281,16 +262,18 @@ def quadratic_step(effort, barrier, values, prior_slope, bend, slope, hessian, r
             down = least(value, nothing0 if half == 0 else nothing1)
             store(lowest, at, negative(greatest(multiply_add(value, far, zero), down)))
             # More components than features leave the Hessian singular.
-            bent = add(greatest(load(bend, at), zero), load(hessian, diagonal))
-            store(hessian, diagonal, multiply_add(bent, ridge, nothing))
-    if effort.slope > 0:
+            total_curvature = add(
+                greatest(load(prior_curvature, at), zero), load(hessian, diagonal)
+            )
+            store(hessian, diagonal, multiply_add(total_curvature, ridge, nothing))
+    if control.slope > 0:
         for l in range(width):
             steepest = 0.0
             for k in range(n_components):
                 steepest = max(steepest, -slope[k, l] if values[k, l] == 0 else abs(slope[k, l]))
-            done[l] = done[l] or steepest <= effort.slope
+            done[l] = done[l] or steepest <= control.slope
     bounded_quadratic(
-        slope, hessian, lowest, descent, effort.max_sweeps, effort.sweep_tolerance, move
+        slope, hessian, lowest, workspace, control.max_sweeps, control.sweep_tolerance, move
     )
     for l in range(width):
         if done[l]:
@@ -299,9 +282,10 @@ def quadratic_step(effort, barrier, values, prior_slope, bend, slope, hessian, r
 
 
 @part
-def _keep(chunk, first, count, offset, u_block, s_block):
+def _keep(chunk, first, count, columns):
     """1 − U and the three products of the curvature, from a chunk of features into the block."""
     rates, curvatures, _, _ = chunk
+    offset, u_block, s_block = columns
     most, width = curvatures.shape
     n_features, block = u_block.shape[1] // 2, u_block.shape[2]
     lane = lanes(curvatures)
@@ -340,39 +324,17 @@ def _try_step(values, move, step, trial):
 
 
 @kernel
-def search(
-    likelihood,
-    kind,
-    barrier,
-    x,
-    atoms,
-    values,
-    smallest,
-    weight,
-    chunk,
-    mass,
-    prior,
-    atom_totals,
-    move,
-    slope,
-    before,
-    trial,
-    room,
-    level,
-    features,
-    offset,
-    u_block,
-    s_block,
-):
-    """Line search from `values` along `move` in each lane, against the values in `before`.
+def search(rules, cells, prior, values, before, move, slope, chunk, trial, terms, columns):
+    """Line search from `values` along `move` in each lane, against the levels in `before`.
 
-    Leaves the point in `values`, the value there in `level`, and, if there is a block, what the
-    atoms need from the point, in its columns from `offset` on.
+    Leaves the point in `values`, the level there in the trial's, and, if there is a block, what
+    the atoms need from the point, in its columns.
     """
     prefer_wide_vectors()
-    prior_slope, bend, step, decrease, noise = room
+    point, level, features, step, decrease, noise = trial
+    kind, atom_totals = rules.penalty, prior.atom_totals
     n_components, width = values.shape
-    n_features, most = x.shape[0], chunk[1].shape[0]
+    n_features, most = cells.x.shape[0], chunk.terms.shape[0]
     rounding = by_precision(step[0], _ROUNDING)
     for l in range(width):
         step[l] = 1
@@ -383,31 +345,17 @@ def search(
             decrease[l] += slope[k, l] * move[k, l]
             noise[l] += rounding * cancelled(kind, values[k, l], atom_totals[k])
     for halving in range(_MAX_HALVINGS):
-        _try_step(values, move, step, trial)
+        _try_step(values, move, step, point)
         for i in range(n_features):
             features[i] = 0.0
         for l in range(width):
             level[l] = 0.0
         for first in range(0, n_features, most):
             last = min(first + most, n_features)
-            _evaluate(
-                likelihood,
-                x,
-                first,
-                last,
-                atoms,
-                trial,
-                smallest,
-                weight,
-                chunk,
-                level,
-                features,
-            )
-            if u_block.size > 0:
-                _keep(chunk, first, last - first, offset, u_block, s_block)
-        penalties(
-            kind, barrier, mass, trial, prior[0], prior[1], atom_totals, level, prior_slope, bend
-        )
+            _evaluate(rules.likelihood, cells, first, last, point, chunk, level, features)
+            if columns.u.size > 0:
+                _keep(chunk, first, last - first, columns)
+        penalties(rules, prior, point, level, terms)
         n_bad = 0
         for l in range(width):
             slack = 1e-4 * step[l] * decrease[l] + noise[l]
@@ -417,4 +365,4 @@ def search(
         if n_bad == 0:
             break
     for at in range(0, n_components * width, lanes(values)):
-        store(values, at, load(trial, at))
+        store(values, at, load(point, at))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..._numerics.compilation import scalar_function
-from ..compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import add, greatest, lanes, load, multiply_add, negative, splat, store
 
 
@@ -53,26 +53,26 @@ def add_squares(left, right, n_terms, out):
 
 
 @kernel
-def bounded_quadratic(slope, hessian, lowest, room, max_sweeps, tolerance, move):
+def bounded_quadratic(slope, hessian, lowest, workspace, max_sweeps, tolerance, move):
     """Minimise slope·move + ½ move·hessian·move over move ≥ lowest, in every lane.
 
     `hessian` (n, n, lanes) is given on and below its diagonal, and filled in above. A lane that has
-    settled does not move any more, so that no lane knows of the others. `room` is
+    settled does not move any more, so that no lane knows of the others. `workspace` is
     (3 n + 3, lanes).
     """
     prefer_wide_vectors()
     n, width = slope.shape
     lane = lanes(slope)
-    diagonal, inverse, root = room[:n], room[n : 2 * n], room[2 * n : 3 * n]
-    largest, size, active = room[3 * n], room[3 * n + 1], room[3 * n + 2]
+    diagonal, inverse, root = workspace[:n], workspace[n : 2 * n], workspace[2 * n : 3 * n]
+    largest, size, active = workspace[3 * n], workspace[3 * n + 1], workspace[3 * n + 2]
     one = type(slope[0, 0])(1)
     zero = splat(one - one)
     for half in range(0, width, lane):
         store(active, half, splat(one))
         for k in range(n):
             for m in range(k):
-                bend = load(hessian, (k * n + m) * width + half)
-                store(hessian, (m * n + k) * width + half, bend)
+                entry = load(hessian, (k * n + m) * width + half)
+                store(hessian, (m * n + k) * width + half, entry)
             store(diagonal, k * width + half, load(hessian, (k * n + k) * width + half))
             store(move, k * width + half, zero)
     flat_diagonal, flat_inverse, flat_root = diagonal.ravel(), inverse.ravel(), root.ravel()

@@ -6,29 +6,34 @@ problem with 2K unknowns, whose Hessian needs Σ_j q U_s U_t λ_jk λ_jm.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._data.source import Source, row_ranges
-from ..._data.sparse import SparseSource
-from ..._data.threads import Pool
-from ..._model.likelihoods import SMALLEST_RATE, Integer, Real
-from ..._model.penalties import Maximum, Posterior
-from ..compiled import kernel, prefer_wide_vectors
+from ..._data.executor import LocalExecutor
+from ..._data.source import BlockSource, row_ranges
+from ..._model.cells import SMALLEST_RATE
+from ..._model.likelihoods import Likelihood
+from ..._model.penalties import Penalty
+from ..._model.priors import Gamma
+from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots
-from ..simd.vectors import aligned
-from .lane_atoms import Gathered, blocks_of_rows, longest_row, n_cells
+from .lane_atoms import Gathered, blocks_of_rows, n_cells
 from .lanes import derivatives, load_lanes, load_prior, penalties, quadratic_step, search
+from .workspace import (
+    CHUNK,
+    BlockWorkspace,
+    Columns,
+    LaneCells,
+    LanePrior,
+    LaneWorkspace,
+    Rules,
+    Trial,
+    lane_width,
+)
 
-# Cells of a block of samples, and of a chunk of features, that stay in the cache; and numbers of
-# the rows of a design.
-_BLOCK = 20_000
-_CHUNK = 512
-_DESIGN = 1_280
 # Tasks of a sweep, and numbers in the sums of all of them.
 _FEWEST_TASKS, _MOST_TASKS = 8, 64
 _WAITING = 1 << 21
@@ -38,7 +43,7 @@ _ROWS, _COLUMNS = 16, 64
 _LEAST_ACTIVATION = np.float32(1e-12)
 
 
-class Effort(NamedTuple):
+class NewtonControl(NamedTuple):
     """How far a sweep goes.
 
     Attributes
@@ -61,9 +66,9 @@ class Effort(NamedTuple):
     own_units: bool
 
 
-NO_STEP = Effort(0, 0, 0.0, 0.0, False)
-ONE_STEP = Effort(1, 20, 1e-2, 0.0, False)
-PRECISE = Effort(200, 50, 1e-9, 1e-10, True)
+NO_STEP = NewtonControl(0, 0, 0.0, 0.0, False)
+ONE_STEP = NewtonControl(1, 20, 1e-2, 0.0, False)
+PRECISE = NewtonControl(200, 50, 1e-9, 1e-10, True)
 
 
 @kernel
@@ -83,195 +88,188 @@ def _add_dots(left, right, sums):
                     sums[row + r, column + k] += product[r, k]
 
 
+class RowArrays(NamedTuple):
+    """Consecutive samples: values of X, activations, weights, gains and levels."""
+
+    X: Any
+    activations: NDArray
+    weights: NDArray
+    gains: NDArray
+    levels: NDArray
+
+
+class AtomSums(NamedTuple):
+    """Sums over samples for the atoms: `features` (2, n_cells), and as `Sweep` has them."""
+
+    features: NDArray
+    slopes: NDArray
+    hessian_blocks: NDArray
+
+
 @kernel
-def _collect(values, weights, factors, u_block, s_block, slopes, grams):
+def _collect(block, n_samples, sums):
     """Add a block's Σ_j λ (1 − U) and Σ_j λ λ q U U, with the samples' weights."""
     prefer_wide_vectors()
-    n_components, block = values.shape
-    weighted, pairs = factors
+    values, weights, weighted, pairs, u, curvature = block
+    n_components, size = values.shape
+    for l in range(n_samples, size):
+        weights[l] = 0
     pair = 0
     for k in range(n_components):
-        for l in range(block):
+        for l in range(size):
             value = values[k, l]
             weighted[0, k, l] = value * weights[l]
             values[k, l] = value if value > _LEAST_ACTIVATION else 0
         for m in range(k + 1):
-            for l in range(block):
+            for l in range(size):
                 pairs[0, pair, l] = values[k, l] * values[m, l] * weights[l]
             pair += 1
-    _add_dots(u_block, weighted, slopes)
-    _add_dots(s_block, pairs, grams)
+    _add_dots(u, weighted, sums.slopes)
+    _add_dots(curvature, pairs, sums.hessian_blocks)
+
+
+@part
+def _load_group(rules, control, rows, start, stop, prior, cells, lanes):
+    """Bring samples and their priors to the lanes; priors that all samples share stay there."""
+    load_lanes(
+        rules.likelihood,
+        rules.barrier,
+        control.own_units,
+        rows,
+        start,
+        stop,
+        cells,
+        lanes.values,
+        lanes.samples,
+    )
+    if start == 0 or prior.shape.shape[0] > 1:
+        load_prior(prior.shape, start, stop, lanes.shape)
+    if start == 0 or prior.rate.shape[0] > 1:
+        load_prior(prior.rate, start, stop, lanes.rate)
 
 
 @kernel
-def _newton_rows(
-    likelihood,
-    kind,
-    effort,
-    barrier,
-    X,
-    activations,
-    weights,
-    atoms,
-    atom_totals,
-    prior_shape,
-    prior_rate,
-    smallest,
-    lane_room,
-    block_room,
-    threshold,
-    gains,
-    row_values,
-    feature_values,
-    slopes,
-    grams,
-):
-    """Steps of consecutive samples, in place; where `grams` has room, what atoms need, added."""
-    (all_x, chunk, designs, tall, hessian, descent, flat, double, all_tried, done) = lane_room
-    values, trial, move, slope, lowest = tall[0], tall[1], tall[2], tall[3], tall[4]
-    prior_slope, bend, shape, rate = tall[5], tall[6], tall[7], tall[8]
-    scale, weight, step, decrease, noise = flat[0], flat[1], flat[2], flat[3], flat[4]
-    unit, mass, before, level = double[0], double[1], double[2], double[3]
-    block_values, block_weights, factors, u_block, s_block = block_room
-    n_samples = weights.size
-    n_components, width = values.shape
-    block = block_weights.size
-    collects = grams.size > 0
+def _begin_group(mass, weights, gains, start, stop, samples):
+    """Set what lanes know of their samples before a step; returns the largest of the last gains."""
+    weight, unit, _, own_mass, before, done = samples
+    largest_gain = 0.0
+    for l in range(weight.size):
+        own_mass[l] = mass * unit[l]
+        done[l] = start + l >= stop
+        weight[l] = 0 if done[l] else weights[start + l]
+        before[l] = np.inf
+        if not done[l]:
+            largest_gain = max(largest_gain, gains[start + l])
+    return largest_gain
 
-    for block_start in range(0, n_samples, block):
-        block_stop = min(block_start + block, n_samples)
+
+@kernel
+def _take_steps(rules, control, n_steps, cells, prior, lanes, trial, first_features, columns):
+    """Newton steps in all lanes until each is done; without any, the point is evaluated."""
+    values, move, slope, terms = lanes.values, lanes.move, lanes.slope, lanes.terms
+    hessian, chunk, designs = lanes.hessian, lanes.chunk, lanes.designs
+    before, done = lanes.samples.before, lanes.samples.done
+    level = trial.level
+    n_components, width = values.shape
+    for n in range(max(n_steps, 1)):
+        if n_steps > 0:
+            # What the features are worth is of interest at the start alone.
+            features = first_features if n == 0 else trial.features
+            likelihood = rules.likelihood
+            derivatives(likelihood, cells, values, chunk, designs, before, features, slope, hessian)
+            penalties(rules, prior, values, before, terms)
+            quadratic_step(
+                control,
+                rules.barrier,
+                values,
+                terms,
+                slope,
+                hessian,
+                lanes.lowest,
+                lanes.descent,
+                done,
+                move,
+            )
+        else:
+            for k in range(n_components):
+                for l in range(width):
+                    move[k, l] = 0
+                    slope[k, l] = 0
+        search(rules, cells, prior, values, before, move, slope, chunk, trial, terms, columns)
+        n_left = 0
+        for l in range(width):
+            done[l] = done[l] or before[l] - level[l] <= 1e-16 * abs(level[l])
+            n_left += not done[l]
+        if n_left == 0:
+            break
+
+
+@kernel
+def _add_features(tried, stepped, features):
+    """What the features are worth at the end, and at the start if no step was taken."""
+    for i in range(tried.size):
+        features[1, i] += tried[i]
+        if not stepped:
+            features[0, i] += tried[i]
+
+
+@kernel
+def _store_group(rows, start, stop, stepped, values, unit, before, level):
+    """Bring the samples' activations and levels back from the lanes."""
+    _, activations, _, gains, levels = rows
+    for l in range(stop - start):
+        # A sample that was skipped is looked at again after a few sweeps.
+        gains[start + l] = before[l] - level[l] if stepped else 4.0 * gains[start + l]
+        levels[start + l] = unit[l] * level[l]
+        for k in range(values.shape[0]):
+            activations[start + l, k] = values[k, l] * unit[l]
+
+
+@kernel
+def _keep_group(values, weight, first, block_values, block_weights):
+    """Weights and activations of the lanes, into a block's columns from `first` on."""
+    n_components, width = values.shape
+    for l in range(width):
+        block_weights[first + l] = weight[l]
+    for k in range(n_components):
+        for l in range(width):
+            block_values[k, first + l] = values[k, l]
+
+
+@kernel
+def _newton_rows(rules, control, rows, atoms, prior, smallest, threshold, lanes, block, sums):
+    """Steps of consecutive samples, in place; and what atoms need, unless its arrays are empty.
+
+    `atoms` are those that the lanes see, and their sums.
+    """
+    samples, values, features = lanes.samples, lanes.values, sums.features
+    n_samples = rows.weights.size
+    width, block_size = samples.weight.size, block.weights.size
+    collects = sums.hessian_blocks.size > 0
+    lane_prior = LanePrior(lanes.shape, lanes.rate, samples.mass, atoms[1])
+    point, level, all_tried, step, decrease, noise = lanes.trial
+    for block_start in range(0, n_samples, block_size):
+        block_stop = min(block_start + block_size, n_samples)
         for start in range(block_start, block_stop, width):
             stop = min(start + width, block_stop)
-            n_features = n_cells(X, start, stop)
-            x, tried = all_x[:n_features], all_tried[:n_features]
-            load_lanes(
-                likelihood,
-                barrier,
-                effort.own_units,
-                X,
-                start,
-                stop,
-                activations,
-                atoms,
-                x,
-                values,
-                unit,
-                scale,
+            first, n_features = start - block_start, n_cells(rows.X, start, stop)
+            tried = all_tried[:n_features]
+            cells = LaneCells(lanes.x[:n_features], atoms[0], smallest, samples.weight)
+            trial = Trial(point, level, tried, step, decrease, noise)
+            columns = Columns(first, block.u, block.curvature)
+            _load_group(rules, control, rows, start, stop, prior, cells, lanes)
+            gain = _begin_group(rules.penalty.mass, rows.weights, rows.gains, start, stop, samples)
+            n_steps = control.max_steps if gain >= threshold else 0
+            at_start = features[0, :n_features]
+            _take_steps(rules, control, n_steps, cells, lane_prior, lanes, trial, at_start, columns)
+            _add_features(tried, n_steps > 0, features)
+            _store_group(
+                rows, start, stop, n_steps > 0, values, samples.unit, samples.before, level
             )
-            if start == 0 or prior_shape.shape[0] > 1:
-                load_prior(prior_shape, start, stop, shape)
-            if start == 0 or prior_rate.shape[0] > 1:
-                load_prior(prior_rate, start, stop, rate)
-            largest_gain = 0.0
-            for l in range(width):
-                mass[l] = kind.mass * unit[l]
-                done[l] = start + l >= stop
-                weight[l] = 0 if done[l] else weights[start + l]
-                before[l] = np.inf
-                if not done[l]:
-                    largest_gain = max(largest_gain, gains[start + l])
-            n_steps = effort.max_steps if largest_gain >= threshold else 0
-
-            for n in range(max(n_steps, 1)):
-                if n_steps > 0:
-                    # What the features are worth is of interest at the start alone.
-                    features = feature_values[0, :n_features] if n == 0 else tried
-                    derivatives(
-                        likelihood,
-                        x,
-                        atoms,
-                        values,
-                        smallest,
-                        weight,
-                        chunk,
-                        designs,
-                        before,
-                        features,
-                        slope,
-                        hessian,
-                    )
-                    penalties(
-                        kind,
-                        barrier,
-                        mass,
-                        values,
-                        shape,
-                        rate,
-                        atom_totals,
-                        before,
-                        prior_slope,
-                        bend,
-                    )
-                    quadratic_step(
-                        effort,
-                        barrier,
-                        values,
-                        prior_slope,
-                        bend,
-                        slope,
-                        hessian,
-                        (lowest, descent),
-                        done,
-                        move,
-                    )
-                else:
-                    for k in range(n_components):
-                        for l in range(width):
-                            move[k, l] = 0
-                            slope[k, l] = 0
-                search(
-                    likelihood,
-                    kind,
-                    barrier,
-                    x,
-                    atoms,
-                    values,
-                    smallest,
-                    weight,
-                    chunk,
-                    mass,
-                    (shape, rate),
-                    atom_totals,
-                    move,
-                    slope,
-                    before,
-                    trial,
-                    (prior_slope, bend, step, decrease, noise),
-                    level,
-                    tried,
-                    start - block_start,
-                    u_block,
-                    s_block,
-                )
-                n_left = 0
-                for l in range(width):
-                    done[l] = done[l] or before[l] - level[l] <= 1e-16 * abs(level[l])
-                    n_left += not done[l]
-                if n_left == 0:
-                    break
-
-            for i in range(n_features):
-                feature_values[1, i] += tried[i]
-                if n_steps == 0:
-                    feature_values[0, i] += tried[i]
-            for l in range(stop - start):
-                # A sample that was skipped is looked at again after a few sweeps.
-                gain = before[l] - level[l] if n_steps > 0 else 4.0 * gains[start + l]
-                gains[start + l] = gain
-                row_values[start + l] = unit[l] * level[l]
-                for k in range(n_components):
-                    activations[start + l, k] = values[k, l] * unit[l]
             if collects:
-                at = start - block_start
-                for l in range(width):
-                    block_weights[at + l] = weight[l]
-                for k in range(n_components):
-                    for l in range(width):
-                        block_values[k, at + l] = values[k, l]
+                _keep_group(values, samples.weight, first, block.values, block.weights)
         if collects:
-            for l in range(block_stop - block_start, block):
-                block_weights[l] = 0
-            _collect(block_values, block_weights, factors, u_block, s_block, slopes, grams)
+            _collect(block, block_stop - block_start, sums)
 
 
 class Sweep(NamedTuple):
@@ -289,7 +287,7 @@ class Sweep(NamedTuple):
         given and at those returned; without meaning if samples have their own units.
     slopes : (2, K, I) array, float64
         Σ_j λ (1 − U_s): gradient of minus the log-likelihood in the atoms.
-    grams : (3, K (K + 1) / 2, I) array, float64
+    hessian_blocks : (3, K (K + 1) / 2, I) array, float64
         Σ_j q U_s U_t λ_k λ_m for (s, t) = (0, 0), (0, 1), (1, 1) and m ≤ k, row by row; signs
         included.
     """
@@ -300,37 +298,60 @@ class Sweep(NamedTuple):
     features_before: NDArray
     features: NDArray
     slopes: NDArray
-    grams: NDArray
+    hessian_blocks: NDArray
+
+
+class RowProblems(NamedTuple):
+    """The problems of samples, one each: their activations are sought with the atoms given.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    penalty : Penalty
+        What activations pay to their prior.
+    prior : Gamma
+    atoms : (2, K, I) array
+        Computations are done in its type.
+    weights : (J,) array
+        How much samples count in sums over them.
+    """
+
+    likelihood: Likelihood
+    penalty: Penalty
+    prior: Gamma
+    atoms: NDArray
+    weights: NDArray
 
 
 def sweep(
-    source: Source,
-    likelihood: Real | Integer,
-    kind: Maximum | Posterior,
-    effort: Effort,
+    source: BlockSource,
+    problems: RowProblems,
     activations: NDArray,
-    atoms: NDArray,
-    shape: NDArray,
-    rate: NDArray,
-    sample_weight: NDArray,
+    control: NewtonControl,
+    executor: LocalExecutor,
+    *,
     gains: NDArray,
-    threshold: float,
-    pool: Pool,
-    collect: bool,
+    threshold: float = 0.0,
+    collect: bool = False,
 ) -> Sweep:
     """Take Newton steps on the activations of all samples; `activations` is overwritten.
 
-    Groups of samples whose `gains` are all below `threshold` are only evaluated.
+    Groups of samples whose `gains` are all below `threshold` are only evaluated. `collect` says
+    whether what the atoms' step needs is summed up.
     """
-    dtype = atoms.dtype
+    atoms, dtype = problems.atoms, problems.atoms.dtype
     n_components, n_features = atoms.shape[1:]
     n_pairs = n_components * (n_components + 1) // 2
     layout = _choose_layout(source, atoms)
     atom_totals = atoms.sum(axis=(0, 2), dtype=np.float64)
     values = np.empty(len(activations))
-    barrier = isinstance(kind, Posterior) or bool(np.any(shape != 1))
-    shape, rate = (
-        np.ascontiguousarray(np.broadcast_to(a, (len(a), n_components))) for a in (shape, rate)
+    barrier = problems.penalty.has_barrier or not problems.prior.is_exponential
+    rules = Rules(problems.likelihood, problems.penalty, barrier)
+    prior = Gamma(
+        *(
+            np.ascontiguousarray(np.broadcast_to(part, (len(part), n_components)))
+            for part in problems.prior
+        )
     )
     # A task's sums wait in memory until it is their turn.
     n_sums = 3 * n_pairs * n_features if collect else 1
@@ -338,137 +359,88 @@ def sweep(
     ranges = row_ranges(source, 8 * n_components, most)
     longest = max(stop - start for start, stop in ranges)
 
-    def empty_sums() -> tuple[NDArray, NDArray, NDArray]:
+    def empty_sums() -> AtomSums:
         n_collected = n_features if collect else 0
-        return (
+        return AtomSums(
             np.zeros((2, layout.n_cells)),
             np.zeros((2 * n_collected, n_components)),
             np.zeros((3 * n_collected, n_pairs)),
         )
 
-    def task(rows: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
+    def task(rows: tuple[int, int]) -> AtomSums:
         sums = empty_sums()
-        block_room = _block_room(n_features, n_components, longest, dtype, collect)
-        for part, block, lane_atoms in layout.blocks(*rows):
-            own = activations[part], gains[part], values[part]
-            _newton_rows(
-                likelihood,
-                kind,
-                effort,
-                barrier,
-                block,
-                own[0],
-                sample_weight[part],
-                lane_atoms,
-                atom_totals,
-                shape if len(shape) == 1 else shape[part],
-                rate if len(rate) == 1 else rate[part],
-                dtype.type(SMALLEST_RATE[dtype.name]),
-                _lane_room(layout.n_cells, n_components, dtype),
-                block_room,
-                threshold,
-                *own[1:],
-                *sums,
+        block = BlockWorkspace.of_size(n_features, n_components, longest, dtype, collect)
+        for samples, X, lane_atoms in layout.blocks(*rows):
+            own = RowArrays(
+                X, activations[samples], problems.weights[samples], gains[samples], values[samples]
             )
-            if not isinstance(part, slice):  # then they are copies
-                activations[part], gains[part], values[part] = own
+            _newton_rows(
+                rules,
+                control,
+                own,
+                (lane_atoms, atom_totals),
+                prior.of_samples(samples),
+                dtype.type(SMALLEST_RATE[dtype.name]),
+                threshold,
+                LaneWorkspace.of_size(layout.n_cells, n_components, dtype),
+                block,
+                sums,
+            )
+            if not isinstance(samples, slice):  # then they are copies
+                activations[samples], gains[samples], values[samples] = (
+                    own.activations,
+                    own.gains,
+                    own.levels,
+                )
         return sums
 
     totals = empty_sums()
-    for sums in pool.map(task, ranges):
+    for sums in executor.map(task, ranges):
         for whole, partial in zip(totals, sums, strict=True):
             whole += partial
-    features, slopes, grams = totals
     return Sweep(
-        activations,
-        values,
-        gains,
-        features[0],
-        features[1],
-        slopes.reshape(2, -1, n_components).transpose(0, 2, 1),
-        grams.reshape(3, -1, n_pairs).transpose(0, 2, 1),
+        activations=activations,
+        values=values,
+        gains=gains,
+        features_before=totals.features[0],
+        features=totals.features[1],
+        slopes=totals.slopes.reshape(2, -1, n_components).transpose(0, 2, 1),
+        hessian_blocks=totals.hessian_blocks.reshape(3, -1, n_pairs).transpose(0, 2, 1),
     )
 
 
 class _Dense:
     """How blocks of a dense source are handed to the kernel, with their atoms."""
 
-    def __init__(self, source: Source, atoms: NDArray) -> None:
+    def __init__(self, source: BlockSource, atoms: NDArray) -> None:
         self._source, self._dtype = source, atoms.dtype
         self._atoms = np.ascontiguousarray(atoms.transpose(0, 2, 1))
         self.n_cells = source.shape[1]
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[Any, Any, Any]]:
         """Samples, their values and the atoms that they see."""
-        for part, block in self._source.blocks(start, stop):
-            yield part, block.astype(self._dtype, copy=False), self._atoms
+        for block in self._source.blocks(start, stop):
+            yield block.samples, block.X.astype(self._dtype, copy=False), self._atoms
 
 
 class _Sparse:
     """The same for the stored cells of a sparse source."""
 
-    def __init__(self, source: SparseSource, atoms: NDArray) -> None:
+    def __init__(self, source: BlockSource, atoms: NDArray) -> None:
         self._source = source
         self._atoms = np.ascontiguousarray(atoms.transpose(2, 0, 1), dtype=np.float64)
-        self.n_cells = longest_row(source)
+        self.n_cells = source.longest_row
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[Any, Any, Any]]:
         """One block: samples with about as many cells are next to each other."""
         [(_, block)] = blocks_of_rows(self._source, start, stop)
         order = np.argsort(block.ends - block.starts, kind="stable")
         block = block._replace(starts=block.starts[order], ends=block.ends[order])
-        width = 2 * 64 // self._atoms.itemsize
-        room = np.empty((2, max(1, _CHUNK // width), self._atoms.shape[2], width))
+        width = lane_width(self._atoms.dtype)
+        gathered = np.empty((2, max(1, CHUNK // width), self._atoms.shape[2], width))
         features = np.zeros((self.n_cells, width), dtype=np.int32)
-        yield start + order, block, Gathered(features, self._atoms, room)
+        yield start + order, block, Gathered(features, self._atoms, gathered)
 
 
-def _choose_layout(source: Source, atoms: NDArray) -> _Dense | _Sparse:
-    return _Sparse(source, atoms) if isinstance(source, SparseSource) else _Dense(source, atoms)
-
-
-def _lane_room(n_features: int, n_components: int, dtype: np.dtype) -> tuple:
-    """Room for one group of samples, on cache lines.
-
-    It comes from here because the compiler takes long over arrays that a kernel makes.
-    """
-    width = 2 * 64 // dtype.itemsize
-    most = min(max(1, _CHUNK // width), n_features)
-    depth = min(max(8, _DESIGN // (n_components * width)), most)
-
-    def lines(*shape: int) -> NDArray:
-        return aligned(math.prod(shape) * width, np.empty(0, dtype)).reshape(*shape, width)
-
-    chunk = lines(2, most), lines(most), lines(most), lines()
-    designs = lines(n_components, depth), lines(n_components, depth), lines(n_components)
-    return (
-        lines(n_features),
-        chunk,
-        designs,
-        lines(9, n_components),
-        lines(n_components, n_components),
-        lines(3 * n_components + 3),
-        lines(5),
-        np.empty((4, width)),
-        np.empty(n_features),
-        np.empty(width, dtype=bool),
-    )
-
-
-def _block_room(
-    n_features: int, n_components: int, n_samples: int, dtype: np.dtype, collect: bool
-) -> tuple:
-    """Room for what the atoms need from a block of at most `n_samples` samples.
-
-    Without `collect` there is none, and blocks have the same size.
-    """
-    width = 2 * 64 // dtype.itemsize
-    block = min(max(1, _BLOCK // (n_features * width)), -(-n_samples // width)) * width
-    columns = block if collect else 0
-    n_pairs = n_components * (n_components + 1) // 2
-    weighted, pairs, slopes, grams = (
-        np.zeros((1, n_rows, columns), dtype=dtype)
-        for n_rows in (n_components, n_pairs, 2 * n_features, 3 * n_features)
-    )
-    values = np.zeros((n_components, columns), dtype=dtype)
-    return values, np.zeros(block, dtype=dtype), (weighted, pairs), slopes, grams
+def _choose_layout(source: BlockSource, atoms: NDArray) -> _Dense | _Sparse:
+    return _Sparse(source, atoms) if source.stores_cells else _Dense(source, atoms)

@@ -9,7 +9,7 @@ so that there is no second code for the rest; results are written, not added, an
 from __future__ import annotations
 
 from ..._numerics.compilation import scalar_function
-from ..compiled import part, prefer_wide_vectors
+from ..._numerics.compiled import part, prefer_wide_vectors
 from .vectors import lanes, load, multiply_add, splat, store, total
 
 

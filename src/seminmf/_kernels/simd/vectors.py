@@ -211,6 +211,6 @@ def aligned(size, like):
     A vector that lies across two lines takes twice the time to load.
     """
     lane = lanes(like)
-    room = np.empty(size + lane, dtype=like.dtype)
-    first = -(room.ctypes.data // (64 // lane)) % lane
-    return room[first : first + size]
+    memory = np.empty(size + lane, dtype=like.dtype)
+    first = -(memory.ctypes.data // (64 // lane)) % lane
+    return memory[first : first + size]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._views.dominance import dominant_feature
 from ..._views.misfit import root_mean_square
 from ..._views.shares import shares
 from ..subject import Subject
@@ -15,8 +16,6 @@ from ..subject import Subject
 UNUSED = 0.01
 ALIKE = 0.95
 STABLE = 0.9
-# One feature holds more than this of all squares, and more than this many times its part.
-DOMINANT, DOMINANT_TIMES = 0.5, 3
 # How often the residuals' variance may be what the model says, for integers and for real numbers:
 # their noise level is found by divergences, which weigh cells far out less than squares do.
 OVERDISPERSED, NOISY = 2.0, 5.0
@@ -85,7 +84,7 @@ def _more_parameters_than_cells(subject: Subject) -> Concern | None:
 
 def _noise(subject: Subject) -> Concern | None:
     ratio = _noise_ratio(subject)
-    integer = getattr(subject.model, "likelihood", None) == "integer"
+    integer = subject.likelihood is not None and subject.likelihood.integers
     if ratio is None or (ratio <= OVERDISPERSED if integer else 1 / NOISY <= ratio <= NOISY):
         return None
     width = f" Intervals are too {'narrow' if ratio > 1 else 'wide'}." if subject.bayesian else ""
@@ -181,20 +180,20 @@ def _dominated(subject: Subject) -> Concern | None:
         return None
     squares = (root_mean_square(subject.values, axis=0) / _size(subject.values)) ** 2
     squares = np.nan_to_num(squares) * np.sum(~np.isnan(subject.values), axis=0)
-    part, fair = squares.max() / (squares.sum() or 1.0), 1 / len(squares)
-    if part <= max(DOMINANT, DOMINANT_TIMES * fair):
+    dominant = dominant_feature(squares)
+    if dominant is None:
         return None
     return Concern(
         "One feature outweighs the others",
-        f"{_named(subject.feature_names[int(np.argmax(squares))])} holds {part:.0%} of the sum of "
-        "squares, so the fit is mostly about it. If features have different units, divide each "
+        f"{_named(subject.feature_names[dominant.feature])} holds {dominant.share:.0%} of the sum "
+        "of squares, so the fit is mostly about it. If features have different units, divide each "
         "by its standard deviation before the fit.",
     )
 
 
 def _looks_like_counts(subject: Subject) -> Concern | None:
     values, scaled = subject.values, subject.scale is not None
-    if values is None or scaled or getattr(subject.model, "likelihood", None) != "real":
+    if values is None or scaled or subject.likelihood is None or subject.likelihood.integers:
         return None
     cells = values[~np.isnan(values)]
     if np.any(cells != np.rint(cells)) or np.abs(cells).max() <= 1:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._algorithms.loop import WINDOW
+from ..._views.ending import ending
 from ..subject import Subject
 
 # A line of more points looks no different.
@@ -58,12 +59,10 @@ class Convergence:
 def why_it_ended(subject: Subject) -> str:
     """The reason, in plain words."""
     model = subject.model
-    iterations = "1 iteration" if model.n_iter_ == 1 else f"{model.n_iter_} iterations"
-    if model.converged_:
-        return (
-            f"The fit converged after {iterations}: over the last {WINDOW} of them it gained less "
-            f"than tol = {model.tol:g} of the objective’s size."
-        )
-    if model.stop_reason_ == "interrupted":
-        return f"The fit was interrupted after {iterations}, before it had converged."
-    return f"The fit ended after max_iter = {model.max_iter} iterations, and had not converged."
+    words = f"The fit has {ending(model.stop_reason_, model.n_iter_)}"
+    if not model.converged_:
+        return f"{words}."
+    return (
+        f"{words}: over the last {WINDOW} of them it gained less than tol = {model.tol:g} of the "
+        "objective’s size."
+    )

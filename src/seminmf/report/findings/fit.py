@@ -51,10 +51,13 @@ class Fit:
         from ... import __version__
 
         model = subject.model
-        likelihood = getattr(model, "likelihood", None)
+        words = "none: least squares"
+        if subject.likelihood is not None:
+            words = f"{model.likelihood}: {subject.likelihood.words}"
+        known = subject.likelihood is None or subject.likelihood.known_dispersion is not None
         return cls(
             estimator=type(model).__name__,
-            likelihood=_LIKELIHOODS[likelihood],
+            likelihood=words,
             version=__version__,
             n_components=len(subject.components),
             n_samples=len(model.activations_),
@@ -62,16 +65,9 @@ class Fit:
             seed=_in_words(model.random_state),
             settings=_changed_settings(model),
             n_given=None if subject.data is None else len(subject.data),
-            dispersion=float(model.dispersion_) if likelihood == "real" else None,
+            dispersion=None if known else float(model.dispersion_),
             scaled=subject.scale is not None,
         )
-
-
-_LIKELIHOODS = {
-    "real": "real: any numbers",
-    "integer": "integer: counts and differences of counts",
-    None: "none: least squares",
-}
 
 
 def _changed_settings(model: Any) -> dict[str, str]:

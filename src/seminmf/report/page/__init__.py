@@ -6,9 +6,9 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 
+from ..._views.markup import Markup, document, element, fragment, verbatim
 from ..findings import Findings
 from . import about_components, about_data, about_fit
-from .markup import Markup, document, element, fragment, verbatim
 from .wording import count, percent, ratio
 
 __all__ = ["page"]

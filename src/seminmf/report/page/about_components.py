@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ..._views.markup import Markup, element, fragment
 from ..findings.components import LEVEL, Component, Components
 from ..findings.examples import Examples
 from ..findings.fit import Fit
 from .bars import share_bar, signed_bars
 from .heat_map import LEVELS, signed_heat_map
-from .markup import Markup, element, fragment
 from .tables import Cell, Column, count_cell, number_cell, sortable
 from .wording import count, percent, shortened
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ..._views.markup import Markup, element, fragment
 from ..findings.clusters import Clusters
 from ..findings.components import LEVEL
 from ..findings.gaps import Gap, Gaps
 from ..findings.residuals import Misfit, Residuals
 from .charts import histogram
 from .heat_map import contingency
-from .markup import Markup, element, fragment
 from .tables import Column, count_cell, name_cell, number_cell, ratio_cell, sortable
 from .wording import count, number, percent, ratio
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ..._views.markup import Child, Markup, element
 from ..findings.concerns import Concern
 from ..findings.convergence import Convergence
 from ..findings.fit import Fit
 from .charts import distance_chart
-from .markup import Child, Markup, element
 from .wording import count, number, shortened
 
 _LONGEST_SETTING = 40

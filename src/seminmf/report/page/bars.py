@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..._views.markup import Markup, element
 from ..findings.components import LEVEL, Bar
-from .markup import Markup, element
 from .wording import number
 
 # The end of a long name stays, because names that begin alike may differ there.

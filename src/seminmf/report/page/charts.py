@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from .markup import Markup, element
+from ..._views.markup import Markup, element
 from .wording import count, number
 
 _WIDTH, _HEIGHT = 360, 210

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._views.markup import Markup, element
 from ..findings.clusters import Clusters
 from ..findings.components import HeatMap
-from .markup import Markup, element
 from .tables import scroll_box
 from .wording import count, number, shortened
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .markup import Child, Markup, element
+from ..._views.markup import Child, Markup, element
 from .wording import number, ratio, shortened
 
 _LONGEST_NAME = 40

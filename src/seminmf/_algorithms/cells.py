@@ -1,0 +1,87 @@
+"""What is said of single cells, given the factors: densities, shares of components, fills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data.executor import per_sample
+from .._data.source import BlockSource, all_blocks
+from .._kernels.em.estep import Cells, evaluate_cells
+from .problem import Problem
+
+
+class Evaluated(NamedTuple):
+    """Some cells in the unit of X, their samples' activations, their rates, and U and level."""
+
+    x: NDArray
+    activations: NDArray
+    rates: Any
+    cells: Cells
+
+
+def _evaluated(
+    problem: Problem, activations: NDArray, atoms: NDArray, *, dense: bool = False
+) -> Iterator[Evaluated]:
+    """Cells in blocks of samples.
+
+    Those of a sparse matrix with gaps come as rows of stored cells, unless `dense`.
+    """
+    source = problem.data.source
+    likelihood = problem.model.likelihood.in_unit_of_data()
+    activations, atoms = activations.astype(np.float64), atoms.astype(np.float64)
+    if source.stores_cells and not dense:
+        for samples, features, x in source.stored():
+            own = activations[samples]
+            rates = np.einsum("nk,skn->sn", own, atoms[:, :, features])
+            yield Evaluated(x, own, rates, evaluate_cells(likelihood, x, *rates))
+        return
+    for block in all_blocks(source):
+        own = activations[block.samples]
+        rates = own @ atoms
+        yield Evaluated(block.X, own, rates, evaluate_cells(likelihood, block.X, *rates))
+
+
+@per_sample(sums=2)
+def score_samples(
+    problem: Problem, activations: NDArray, atoms: NDArray, dispersion: float
+) -> tuple[tuple, tuple]:
+    """Log-density of the observed cells, and their number."""
+    likelihood = problem.model.likelihood.in_unit_of_data()._replace(dispersion=dispersion)
+    total, n_observed = 0.0, 0
+    for x, _, rates, cells in _evaluated(problem, activations, atoms):
+        observed = ~np.isnan(x)
+        terms = likelihood.log_density(cells.log_likelihood, x, *rates)
+        total += float(np.sum(terms[observed]))
+        n_observed += int(observed.sum())
+    return (), (total, n_observed)
+
+
+@per_sample(rows=1)
+def source_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean."""
+    blocks = []
+    for x, own, _, cells in _evaluated(problem, activations, atoms, dense=True):
+        positive = np.einsum("ji,ki->jik", cells.u0, atoms[0])
+        negative = np.einsum("ji,ki->jik", cells.u1, atoms[1])
+        blocks.append((own[:, None, :] * (positive - negative)).astype(x.dtype, copy=False))
+    return (np.concatenate(blocks),), ()
+
+
+@per_sample(rows=1)
+def fill_samples(
+    problem: Problem, activations: NDArray, components: NDArray
+) -> tuple[tuple, tuple]:
+    """X with its gaps filled."""
+    return (fill(problem.data.source, activations, components),), ()
+
+
+def fill(source: BlockSource, activations: NDArray, components: NDArray) -> NDArray:
+    """X with its gaps filled by activations · components."""
+    filled = np.empty(source.shape, dtype=source.dtype)
+    for samples, X in all_blocks(source):
+        filled[samples] = np.where(np.isnan(X), activations[samples] @ components, X)
+    return filled

@@ -1,0 +1,138 @@
+"""What is fitted to compare numbers of components: the data as counts, and a noise component."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from .._algorithms.dispersion import preliminary_rank
+from .._estimators import validation as check
+from .._model.model import Priors
+from .._prior_learning.posteriors import as_parameters
+from ..bayesian import BayesianSkellamSNMF
+from ..skellam import SkellamSNMF
+
+# Real data are seen in the unit in which mean |x| / noise variance is this many: measured.
+_NOISE_UNIT = 0.25
+# The share of the noise's variance that the noise component starts with: as much as the signal has.
+# With 0.6 and noise that grows with the signal, fits had not let go of it when their rounds ended.
+_NOISE_START = 0.25
+_NOISE_SHAPE = 1.0
+# Posterior shapes that say: these atoms are known.
+_KNOWN = 1e8
+
+
+class Comparison(NamedTuple):
+    """Data as counts or as if they were counts, and how to fit them.
+
+    Attributes
+    ----------
+    X : (J, I) array
+        In units of `scale`.
+    scale : float
+    noise : float
+        Sum of a sample's rates that the noise component starts with; 0 if there is none.
+    estimator : BayesianSkellamSNMF
+    learn_prior : bool
+    """
+
+    X: NDArray
+    scale: float
+    noise: float
+    estimator: BayesianSkellamSNMF
+    learn_prior: bool
+
+    @classmethod
+    def of(
+        cls, estimator: BayesianSkellamSNMF, X: NDArray, learn_prior: bool, most: int
+    ) -> Comparison:
+        """The comparison with the scale that all candidates share."""
+        known = estimator._likelihood().known_dispersion
+        if known is not None:
+            return cls(X, known, 0.0, estimator, bool(learn_prior))
+        variance, size = _noise_and_signal(X, most)
+        scale = estimator.scale
+        if isinstance(scale, str):
+            scale = max(_NOISE_UNIT * variance / size, 1e-4 * size) if size > 0 else 1.0
+        noise = max(_NOISE_START * X.shape[1] * variance / float(scale) ** 2, 1e-3)
+        return cls(X / scale, float(scale), noise, estimator, bool(learn_prior))
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether each fit has one more component, which holds noise."""
+        return self.noise > 0
+
+    @property
+    def learns_shape(self) -> bool:
+        """Whether the shape of the activations' prior is learned with its rate.
+
+        Not for real data: the mean field takes counts behind the noise for activations, and the
+        shape rises, so that no activation comes near 0.
+        """
+        return self.learn_prior and not self.has_noise
+
+    def model(self, n_components: int, seed: int) -> BayesianSkellamSNMF:
+        """The estimator for so many components, and one for the noise."""
+        model = clone(self.estimator).set_params(
+            n_components=n_components, likelihood="integer", check_integer=False, scale=1.0
+        )
+        model.set_params(random_state=int(seed), n_jobs=1, verbose=0)
+        prior = self._first_prior(model, n_components)
+        return model.set_params(n_components=n_components + self.has_noise, **prior)
+
+    def _first_prior(self, model: BayesianSkellamSNMF, n_components: int) -> dict[str, NDArray]:
+        """The estimator's priors, or rates with which activations sum to the data together.
+
+        If each had that sum, the fits would start, and stay, with too much in all activations. One
+        more component, minus the sum of the others, then brings the mean back, and is chosen.
+        """
+        n_samples, n_features = self.X.shape
+        priors = check.check_priors(model, n_samples, n_features, positive_rate=True)
+        shape, rate, atom_shape = priors.parameters.values()
+        if self.learn_prior:
+            size = max(float(np.nansum(np.abs(self.X))) / n_samples, 1e-3)
+            rate = shape * n_components / size
+        prior = as_parameters(Priors.of(shape, rate, atom_shape))
+        if not self.has_noise:
+            return prior
+        values = (_NOISE_SHAPE, _NOISE_SHAPE / self.noise, 1.0)
+        return {
+            name: _with_noise(parameter, n_components, value)
+            for (name, parameter), value in zip(prior.items(), values, strict=True)
+        }
+
+    def start(self, n_components: int) -> dict[str, Any]:
+        """What `fit` is to know: the atoms of the noise, equal in all cells of both signs."""
+        if not self.has_noise:
+            return {}
+        n_features = self.X.shape[1]
+        shape = np.full((2, n_components + 1, n_features), np.nan)
+        shape[:, n_components] = _KNOWN / (2 * n_features)
+        return {"atom_shape": shape, "frozen": [n_components]}
+
+
+def _with_noise(parameter: NDArray, n_components: int, value: float) -> NDArray:
+    """A prior's parameter with `value` for the component of the noise."""
+    shape = list(parameter.shape)
+    shape[1] = n_components
+    width = [(0, 0)] * parameter.ndim
+    width[1] = (0, 1)
+    return np.pad(np.broadcast_to(parameter, shape), width, constant_values=value)
+
+
+def _noise_and_signal(X: NDArray, n_components: int) -> tuple[float, float]:
+    """Variance of the noise and mean |x| without it, by a fit with many components."""
+    n_observed = int(np.sum(~np.isnan(X)))
+    n_components = preliminary_rank(n_observed, sum(X.shape), n_components)
+    model = SkellamSNMF(n_components, max_iter=200, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X)
+    signal = model.inverse_transform(model.activations_)
+    free = max(n_observed - n_components * sum(X.shape), 1)
+    variance = float(np.nansum((X - signal) ** 2)) / free
+    return variance, float(np.mean(np.abs(signal[~np.isnan(X)])))
