@@ -19,7 +19,7 @@ from scipy.special import polygamma
 from tables import row, table_head
 
 from seminmf import PriorLearner
-from seminmf._algorithms.problem import Prior
+from seminmf._model.model import PARAMETERS, Priors
 from seminmf._prior_learning.prior_statistics import Expectations, Maps, Statistics, update_prior
 from seminmf.experiments._scenarios import N_FEATURES
 from seminmf.experiments.online import N_COMPONENTS, STREAM, neutral
@@ -36,7 +36,7 @@ def sampling_errors(shape: NDArray, n_matrices: int) -> NDArray:
     return deviations
 
 
-def best_prior(parameters: list[tuple[NDArray, NDArray]]) -> Prior:
+def best_prior(parameters: list[tuple[NDArray, NDArray]]) -> Priors:
     """The prior that suits atoms and activations that are seen."""
     row_of_labels = np.arange(N_COMPONENTS)[None]
     shape = (2, N_COMPONENTS, N_FEATURES)
@@ -47,15 +47,14 @@ def best_prior(parameters: list[tuple[NDArray, NDArray]]) -> Prior:
         )
         for atoms, activations in parameters
     ]
-    start = Prior(np.ones((1, N_COMPONENTS)), np.ones((1, N_COMPONENTS)), np.ones(shape))
-    return update_prior(start, Statistics.mean(parts), maps)
+    return update_prior(Priors.of(1.0, 1.0, np.ones(shape)), Statistics.mean(parts), maps)
 
 
-def learned_in_order(learner: PriorLearner) -> Prior:
+def learned_in_order(learner: PriorLearner) -> Priors:
     """The learned prior, components in the order of their activations' shapes, as in the truth."""
-    prior = Prior(*(getattr(learner.estimator_, f"{name}_prior") for name in Prior._fields))
-    order = np.argsort(prior.activation_shape[0])
-    return Prior(*(part[:, order] for part in prior))
+    parameters = {name: getattr(learner.estimator_, f"{name}_prior") for name in PARAMETERS}
+    order = np.argsort(parameters["activation_shape"][0])
+    return Priors.of(**{name: values[:, order] for name, values in parameters.items()})
 
 
 def main() -> None:
@@ -78,14 +77,14 @@ def main() -> None:
         learned, seen = learned_in_order(learner), best_prior([part[1:] for part in drawn])
         large = truth.atom_shape > 0.1
         errors = sampling_errors(truth.atom_shape, options.matrices)
-        logs = [np.log(part) for part in (learned.atom_shape, seen.atom_shape, truth.atom_shape)]
+        logs = [np.log(part) for part in (learned.atoms.shape, seen.atoms.shape, truth.atom_shape)]
         differences = [
             np.abs((logs[one] - logs[other]) / errors)[large].max()
             for one, other in ((0, 2), (1, 2), (0, 1))
         ]
-        small = learned.atom_shape[~large]
-        means = (learned.activation_shape / learned.activation_rate)[0]
-        cells: list[object] = [seed, " ".join(f"{x:.2f}" for x in learned.activation_shape[0])]
+        small = learned.atoms.shape[~large]
+        shapes, means = learned.activations.shape[0], learned.activations.mean[0]
+        cells: list[object] = [seed, " ".join(f"{x:.2f}" for x in shapes)]
         cells.append(" ".join(f"{x:.0f}" for x in means))
         cells += [f"{difference:.2f}" for difference in differences]
         cells += [f"{small.min():.3f} to {small.max():.3f}", len(learner.lower_bounds_)]

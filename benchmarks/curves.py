@@ -93,14 +93,8 @@ def own_solver(algorithm: loop.Algorithm) -> Solver:
 
     def solve(problem: Problem, point: Any, limits: Limits) -> Curve:
         recorder = Recorder(limits.seconds)
-        result = loop.run(
-            algorithm,
-            problem,
-            lambda: point,
-            max_iter=limits.max_iter,
-            tol=limits.tol,
-            progress=recorder,
-        )
+        stopping = loop.Stopping(max_iter=limits.max_iter, tol=limits.tol)
+        result = loop.run(algorithm, problem, lambda: point, stopping, recorder)
         if result.interrupted and not recorder.time_is_over:
             raise KeyboardInterrupt  # somebody's Ctrl-C, not ours
         return Curve(np.array(recorder.seconds), np.array(recorder.objectives), result.converged)
@@ -108,19 +102,19 @@ def own_solver(algorithm: loop.Algorithm) -> Solver:
     return solve
 
 
-def wonterfact(problem: Problem, point: em.State, limits: Limits) -> Curve:
+def wonterfact(problem: Problem, point: em.Factors, limits: Limits) -> Curve:
     """Wonterfact's accelerated EM, the mode it is best in, with its default options.
 
     It iterates in chunks, and the clock stands still while our own function computes the
     objective, and while it initialises. By default the acceleration begins after 200 plain
     iterations; to begin earlier was slower as often as faster.
     """
-    unit = problem.likelihood.unit
+    source, likelihood = problem.data.source, problem.model.likelihood
     peer = Peer(
-        problem.source.rows(0, problem.source.shape[0]),
-        unit * point.activations,
+        source.rows(0, source.shape[0]),
+        likelihood.unit * point.activations,
         point.atoms,
-        real=isinstance(problem.likelihood, Real),
+        real=isinstance(likelihood, Real),
         update_type="parabolic",
     )
     iterations, seconds, objectives = [0], [0.0], [em.evaluate(problem, point)]
@@ -130,7 +124,7 @@ def wonterfact(problem: Problem, point: em.State, limits: Limits) -> Curve:
         activations, atoms = peer.factors()
         iterations.append(iterations[-1] + chunk)
         seconds.append(seconds[-1] + elapsed)
-        objectives.append(em.evaluate(problem, em.State(activations / unit, atoms)))
+        objectives.append(em.evaluate(problem, em.Factors(activations / likelihood.unit, atoms)))
         if _stands_still(iterations, objectives, limits.tol):
             return Curve(np.array(seconds), np.array(objectives), converged=True)
         wanted = min(CHUNK_SECONDS, CHUNK_SHARE * seconds[-1])

@@ -25,9 +25,9 @@ from seminmf import SkellamSNMF
 from seminmf._algorithms import em, newton
 from seminmf._algorithms.acceleration import accelerate
 from seminmf._algorithms.start import start
-from seminmf._data.summary import power_of_two
 from seminmf._kernels.em.estep import evaluate_cells
 from seminmf._model.likelihoods import Real
+from seminmf._numerics.scaling import power_of_two
 
 # J, I, K: one of them grows at a time, and the largest of all.
 ITERATION_SIZES = (
@@ -94,7 +94,7 @@ def iteration_table(largest: int) -> None:
         tell(f"iteration, {sizes}")
         X = synthetic(*sizes)
         unit = power_of_two(float(np.abs(X).max()))
-        with problem_of(X, n_components, Real(unit), n_jobs=THREADS) as problem:
+        with problem_of(X, n_components, Real(unit=unit), n_jobs=THREADS) as problem:
             point = start(problem, "random", RandomState(0))
             repeats = 5 if cells * n_components < 10**9 else 1
             plain = best_time(lambda point=point: em.step(problem, point), repeats + 1)
@@ -120,7 +120,7 @@ def quality_table(seconds: float) -> None:
         tell(f"quality, {sizes}")
         X = synthetic(*sizes)
         unit = power_of_two(float(np.abs(X).max()))
-        with problem_of(X, sizes[2], Real(unit), n_jobs=THREADS) as problem:
+        with problem_of(X, sizes[2], Real(unit=unit), n_jobs=THREADS) as problem:
             point = start(problem, "random", RandomState(0))
             curves = {
                 name: own_solver(solver)(problem, point, Limits(1e-6, seconds))
@@ -142,10 +142,10 @@ def transform_table() -> None:
     activations = model.transform(new)
     took = best_time(lambda: model.transform(new), 3)
     unit = power_of_two(float(np.abs(new).max()))
-    with problem_of(new, n_components, Real(unit)) as problem:
-        point = em.State(activations / unit, model.atoms_)
+    with problem_of(new, n_components, Real(unit=unit)) as problem:
+        point = em.Factors(activations / unit, model.atoms_)
         iteration = best_time(lambda: em.step(problem, point), 4)
-    cells = evaluate_cells(new, Real(1.0), activations, model.atoms_)
+    cells = evaluate_cells(Real(), new, *(activations @ model.atoms_))
     slopes = model.activation_rate_prior + sum(
         (1 - u) @ atom.T for u, atom in zip((cells.u0, cells.u1), model.atoms_, strict=True)
     )

@@ -53,9 +53,9 @@ class Case:
         self.X = (random.poisson(rates[0]) - random.poisson(rates[1])).astype(dtype)
         if likelihood == "real":
             self.X += random.normal(size=self.X.shape).astype(dtype)
-        self.likelihood = Integer() if likelihood == "integer" else Real(1.0)
+        self.likelihood = Integer() if likelihood == "integer" else Real()
         # Nobody iterates from the solution: start elsewhere.
-        self.start = em.State(
+        self.start = em.Factors(
             np.ascontiguousarray(self.activations[::-1]), np.ascontiguousarray(self.atoms[::-1])
         )
 

@@ -24,7 +24,7 @@ from seminmf._algorithms import em
 from seminmf._algorithms.start import start
 from seminmf._data.dense import DenseSource
 from seminmf._data.disk import DiskSource
-from seminmf._data.source import Source
+from seminmf._data.source import BlockSource
 from seminmf._model.likelihoods import Real
 
 N_FEATURES, N_COMPONENTS = 1000, 20
@@ -52,9 +52,9 @@ def write(path: Path, n_samples: int) -> None:
     X.flush()
 
 
-def nanoseconds_a_cell(source: Source, n_jobs: int) -> float:
+def nanoseconds_a_cell(source: BlockSource, n_jobs: int) -> float:
     """Of an EM iteration, the least of some."""
-    with problem_of(source, N_COMPONENTS, Real(16.0), n_jobs=n_jobs) as problem:
+    with problem_of(source, N_COMPONENTS, Real(unit=16.0), n_jobs=n_jobs) as problem:
         state = start(problem, "random", np.random.RandomState(0))
         times = []
         for _ in range(REPEATS + 1):

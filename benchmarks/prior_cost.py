@@ -45,7 +45,7 @@ def main() -> None:
     many = history.joined(*[history] * (300 // N_BEFORE))
     learned = learned._replace(statistics=learned.statistics._replace(atoms=many.times(1 / 26)))
     start = variational(learner.estimator, X, learned.prior)
-    posterior = correlated(X, start, learned.prior, plan.known, learned.belief)
+    posterior = correlated(X, start, learned.prior, plan.known, learned.potential)
     converged = counts(init="prior", max_iter=3000).set_params(
         **{name: learner.estimator_.get_params()[name] for name in truth.parameters()}
     )
@@ -53,10 +53,10 @@ def main() -> None:
         "VBEM until it converges": lambda: converged.fit(X),
         "start: 20 iterations": lambda: variational(learner.estimator, X, learned.prior),
         "posterior with correlations": lambda: correlated(
-            X, start, learned.prior, plan.known, learned.belief
+            X, start, learned.prior, plan.known, learned.potential
         ),
         "update of the prior": lambda: learn_from(
-            learned, posterior, plan, (0.01, 0.01), learned.belief
+            learned, posterior, plan, (0.01, 0.01), learned.potential
         ),
     }
     times = {name: milliseconds(work) for name, work in parts.items()}

@@ -8,18 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from seminmf._data.threads import pool
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale as standardise
 
 from seminmf import sample_skellam_snmf
-from seminmf._algorithms import vb
-from seminmf._algorithms.problem import Prior, Problem
+from seminmf._algorithms.problem import Problem
 from seminmf._data.dense import DenseSource
-from seminmf._data.source import Source
-from seminmf._data.summary import power_of_two
-from seminmf._estimators.validation import ANY_NUMBERS, summarise
-from seminmf._model.likelihoods import Integer, Real
+from seminmf._data.executor import local_executor
+from seminmf._data.source import BlockSource, Data
+from seminmf._data.summary import ANY_NUMBERS
+from seminmf._model.likelihoods import LIKELIHOODS, Likelihood
+from seminmf._model.model import Model, Priors
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 
 SEED = 0
@@ -45,38 +44,22 @@ class Case(NamedTuple):
 
     def problem(self, scale: float = 1.0) -> AbstractContextManager[Problem]:
         """The case in the unit that the estimators choose, so that objectives are theirs."""
-        integer = self.likelihood == "integer"
-        likelihood = Integer() if integer else Real(power_of_two(float(np.abs(self.X).max())))
-        return problem_of(self.X, self.n_components, likelihood, scale=scale)
+        kind = LIKELIHOODS[self.likelihood]
+        unit = kind.unit_for(float(np.abs(self.X).max()))
+        return problem_of(self.X, self.n_components, kind(unit=unit, dispersion=scale))
 
 
 @contextmanager
 def problem_of(
-    X: NDArray | Source,
-    n_components: int,
-    likelihood: Real | Integer,
-    *,
-    scale: float = 1.0,
-    n_jobs: int = 1,
+    X: NDArray | BlockSource, n_components: int, likelihood: Likelihood, *, n_jobs: int = 1
 ) -> Iterator[Problem]:
     """A matrix as the algorithms see it, with the estimators' default priors."""
-    prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
+    priors = Priors.of(activation_shape=1.0, activation_rate=1e-3, atom_shape=1.0)
+    model = Model.of(likelihood, priors, frozen=np.zeros(n_components, dtype=bool))
     source = DenseSource(X) if isinstance(X, np.ndarray) else X
-    n_samples, n_features = source.shape
-    weights = np.ones(n_samples)
-    sizes = (n_samples, n_components, n_features)
-    with pool(n_jobs) as workers:
-        yield Problem(
-            source,
-            summarise(source, ANY_NUMBERS),
-            likelihood,
-            likelihood.unit / scale,
-            prior,
-            weights,
-            np.zeros(n_components, dtype=bool),
-            workers,
-            vb.prior_constant(prior, sizes, weights),
-        )
+    data = Data.unweighted(source, source.summarise(ANY_NUMBERS))
+    with local_executor(n_jobs) as executor:
+        yield Problem(model, data, executor)
 
 
 # --- the problems: the paper's four come as they are, without scaling --------------------------

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from tables import row, table_head
 
 from seminmf import BayesianSkellamSNMF, PriorLearner
-from seminmf._prior_learning import laplace
-from seminmf._prior_learning import stream as _stream
+from seminmf._prior_learning import laplace, stream
 from seminmf._prior_learning.atom_history import AtomHistory
+from seminmf._prior_learning.posteriors import as_parameters
 from seminmf.experiments._scenarios import Truth
 from seminmf.experiments.online import (
     REFERENCE,
@@ -60,7 +60,7 @@ class Attenuated(BayesianSkellamSNMF):
 def supervised(truth: Truth, seed: int, n_samples: int) -> dict[str, NDArray]:
     """The prior that suits the true parameters of some matrices that are not in the stream."""
     drawn = [truth.matrix(seed, 90000 + n, n_samples)[1:] for n in range(N_SUPERVISED)]
-    return {f"{name}_prior": value for name, value in best_prior(drawn)._asdict().items()}
+    return as_parameters(best_prior(drawn))
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def without(part: str | None) -> Iterator[None]:
         "volume": mock.patch.object(
             laplace, "_volume_slope", lambda task, here, by_atoms: np.zeros(len(by_atoms))
         ),
-        "doubt": mock.patch.object(_stream, "_TRUSTED_AFTER", 10**9),
+        "doubt": mock.patch.object(stream, "_TRUSTED_AFTER", 10**9),
     }
     with patches[part]:
         yield

@@ -19,7 +19,7 @@ from tables import row, table_head
 from seminmf._algorithms import em
 from seminmf._algorithms.start import start
 from seminmf._data.dense import DenseSource
-from seminmf._data.source import Source
+from seminmf._data.source import BlockSource
 from seminmf._data.sparse import SparseSource
 from seminmf._model.likelihoods import Real
 
@@ -59,9 +59,9 @@ def draw(n_stored: int, seed: int = 0) -> sparse.csr_array:
     return X
 
 
-def seconds_of_an_iteration(source: Source, n_jobs: int = 1) -> float:
+def seconds_of_an_iteration(source: BlockSource, n_jobs: int = 1) -> float:
     """The least of some times."""
-    with problem_of(source, N_COMPONENTS, Real(1.0), n_jobs=n_jobs) as problem:
+    with problem_of(source, N_COMPONENTS, Real(), n_jobs=n_jobs) as problem:
         state = start(problem, "random", np.random.RandomState(0))
         state, _ = em.step(problem, state)
         times = []

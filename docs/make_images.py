@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from seminmf import SkellamSNMF, demo
 from seminmf._algorithms import em, loop, newton
 from seminmf._algorithms.acceleration import accelerate
-from seminmf._algorithms.problem import Prior
 from seminmf._algorithms.start import start
-from seminmf._data.summary import summarise_rows
-from seminmf._estimators.base import Data
+from seminmf._model.model import Priors
 from seminmf._views.pictures import png
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 
@@ -124,19 +122,17 @@ def record(X: NDArray, n_components: int, limit: float) -> dict[str, NDArray]:
     solvers |= {f"EM, {method}": accelerate(em, method) for method in ("parabolic", "squarem")}
     solvers["Newton"] = newton
     model = SkellamSNMF(n_components, n_jobs=1)
-    model._check_data(X, fitted=False)
-    summary = summarise_rows(X)
-    model._choose_unit(Data(X, summary))
-    prior = Prior(np.full((1, 1), 1.0), np.full((1, 1), 1e-3), np.full((1, 1, 1), 1.0))
+    data = model._check_data(X, fitted=False)
+    model._choose_unit(data)
+    priors = Priors.of(activation_shape=1.0, activation_rate=1e-3, atom_shape=1.0)
+    compiling, measuring = loop.Stopping(15, tol=0), loop.Stopping(10**6, tol=1e-7)
     curves = {}
-    with model._problem(X, prior, 1.0) as problem:
-        point = start(problem, summary, "random", RandomState(0))
+    with model._problem(data, priors, 1.0) as problem:
+        point = start(problem, "random", RandomState(0))
         for name, solver in solvers.items():
-            loop.run(
-                solver, problem, point, max_iter=15, tol=0, progress=Recorder(limit)
-            )  # compiles
-            recorder = Recorder(limit)
-            loop.run(solver, problem, point, max_iter=10**6, tol=1e-7, progress=recorder)
+            for stopping in (compiling, measuring):
+                recorder = Recorder(limit)
+                loop.run(solver, problem, lambda: point, stopping, recorder)
             curves[name] = np.array(recorder.points).T
     return curves
 

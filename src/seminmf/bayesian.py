@@ -80,7 +80,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
     verbose : int, default=0
         1 shows a progress bar.
     scale : float or "auto", default="auto"
-        X / scale is what the model sees: for real data the unit of X is the noise level, and all
+        X / scale is what the model sees: for real data the unit of X is the dispersion, and all
         posteriors depend on it. "auto" takes the dispersion of a preliminary fit, so that results
         do not depend on the unit. 1.0 is the paper's model, and the only one for integers.
     sparse_zeros : {"missing", "observed"}, default="missing"

@@ -343,8 +343,8 @@ class EuclideanSNMF(BaseSNMF):
         activations = np.asarray(self.transform(X), dtype=np.float64)
         source: Any = open_source(self, X, fitted=True)
         total, n_observed = 0.0, 0
-        for samples, X in all_blocks(source):
-            errors = X - activations[samples] @ self.components_
+        for block in all_blocks(source):
+            errors = block.X - activations[block.samples] @ self.components_
             total += float(np.nansum(errors * errors))
             n_observed += int(np.sum(~np.isnan(errors)))
         return -total / n_observed

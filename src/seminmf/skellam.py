@@ -100,7 +100,7 @@ class SkellamSNMF(BatchSkellamSNMF):
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}
         Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
     dispersion_ : float
-        Noise level of real data, 2ΣD / degrees of freedom; 1 for integers.
+        Dispersion of real data, 2ΣD / degrees of freedom; 1 for integers.
     stability_ : float
         Mean cosine between the components of the best run and of the others, after matching; NaN
         for a single run.

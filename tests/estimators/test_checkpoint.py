@@ -1,5 +1,6 @@
 """Checkpoints: a fit that was stopped ends as if it had not been."""
 
+import itertools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from safetensors import safe_open
 from safetensors.numpy import save as serialise
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, sample_skellam_snmf
+from seminmf._data.dense import DenseSource
 from seminmf._estimators import checkpoint, container
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -36,7 +38,17 @@ MODELS = {
     "prior": BayesianSkellamSNMF(3, likelihood="integer", init="prior", max_iter=30),
     "hals": EuclideanSNMF(3, random_state=4, n_init=2, tol=1e-6),
     "multiplicative": EuclideanSNMF(3, solver="multiplicative", random_state=4, max_iter=60),
+    "newton in batches": SkellamSNMF(
+        3, batch_size=7, random_state=5, n_init=2, max_iter=6, tol=0, n_jobs=1
+    ),
+    "em in batches": SkellamSNMF(
+        3, solver="em", batch_size=25, random_state=5, n_init=2, max_iter=5, tol=0, n_jobs=1
+    ),
+    "bayes in batches": BayesianSkellamSNMF(
+        3, batch_size=20, random_state=5, n_init=2, max_iter=5, tol=0, n_jobs=1
+    ),
 }
+IN_BATCHES = [name for name in MODELS if "batches" in name]
 
 
 class Killed(BaseException):
@@ -127,6 +139,37 @@ def test_ctrl_c_is_noted_and_the_fit_goes_on(tmp_path, monkeypatch):
         model.fit(X, checkpoint=path)
         assert_same(whole, model)
         path.unlink()
+
+
+@pytest.mark.parametrize("name", IN_BATCHES)
+def test_ctrl_c_in_an_epoch_is_noted_and_the_fit_goes_on(name, tmp_path, monkeypatch):
+    """In the first epoch, in a later one and in the second start; after some batches each time."""
+    X, path, model = data(), tmp_path / "checkpoint", MODELS[name]
+    whole = type(model)(**model.get_params()).fit(X)
+    n_batches = -(-len(X) // model.batch_size)
+    epochs = []
+
+    def interrupt_after(n_batches):
+        """Ctrl-C when so many batches were learned from."""
+        batches, learned = DenseSource.batches, itertools.count(1)
+
+        def interrupted(self, *arguments):
+            for batch in batches(self, *arguments):
+                yield batch
+                if next(learned) == n_batches:
+                    raise KeyboardInterrupt
+
+        monkeypatch.setattr(DenseSource, "batches", interrupted)
+
+    for n_epochs in (0, 2, model.max_iter + 1):
+        with monkeypatch.context():
+            interrupt_after(n_batches * n_epochs + n_batches // 2)
+            model.fit(X, checkpoint=path, checkpoint_every=1e9)
+        assert model.stop_reason_ == "interrupted"
+        epochs.append(model.n_iter_)
+    assert epochs[0] == 0
+    resumed = type(model)(**model.get_params()).fit(X, checkpoint=path)
+    assert_same(whole, resumed)
 
 
 def test_a_generator_goes_on_too(tmp_path, monkeypatch):

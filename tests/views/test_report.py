@@ -719,7 +719,7 @@ def test_concern_about_counts_that_vary_more(sound, counts):
 
 @pytest.mark.parametrize("factor", [0.01, 100.0])
 def test_concern_about_the_noise_level(factor):
-    title = "The noise level does not match these data"
+    title = "The dispersion does not match these data"
     data, _ = draw(n_samples=100, n_features=15)
     model = fit(BayesianSkellamSNMF, data)
     assert title not in concerns(read(report(model, data)))

@@ -1,1 +1,1 @@
-"""Inference: small functions of what the passes return, and the loop that drives them."""
+"""Algorithms: small functions of a problem and a state, and the loop that drives them."""

@@ -82,6 +82,7 @@ def fill_samples(
 def fill(source: BlockSource, activations: NDArray, components: NDArray) -> NDArray:
     """X with its gaps filled by activations · components."""
     filled = np.empty(source.shape, dtype=source.dtype)
-    for samples, X in all_blocks(source):
-        filled[samples] = np.where(np.isnan(X), activations[samples] @ components, X)
+    for block in all_blocks(source):
+        fitted = activations[block.samples] @ components
+        filled[block.samples] = np.where(np.isnan(block.X), fitted, block.X)
     return filled

@@ -39,7 +39,7 @@ def preliminary_dispersion(problem: Problem, run: Any) -> tuple[float, bool]:
     `run` iterates an algorithm, as `Runner.run` does.
     """
     begin = partial(start, problem, "random", RandomState(0))
-    result = run(em, problem, begin, "noise level", _PRELIMINARY)
+    result = run(em, problem, begin, "dispersion", _PRELIMINARY)
     return dispersion_at(problem, result.state), result.interrupted
 
 

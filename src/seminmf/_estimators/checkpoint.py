@@ -52,8 +52,8 @@ class Journal:
         self, path: str | os.PathLike[str], every: float, fit: dict[str, Any], random: RandomState
     ) -> None:
         self._path, self._every, self._fit = os.fspath(path), every, fit
-        self._known: list[_Told] = []  # runs of the earlier fit
-        self._runs: list[_Told] = []  # and of this one
+        self._known: list[_RunRecord] = []  # runs of the earlier fit
+        self._runs: list[_RunRecord] = []  # and of this one
         self._stopped = False
         self.random = random
         if os.path.exists(path):
@@ -73,24 +73,24 @@ class Journal:
                 run = self._known[number].rebuilt(state, point)
             except _STRANGE as error:
                 raise self._refusal(error) from error
-        self._runs.append(_Told.of(run))
+        self._runs.append(_RunRecord.of(run))
         return run
 
     def keep(self, run: Run) -> None:
         """Note how far the run is, if it is time to."""
         if self._is_time():
-            self._runs[-1] = _Told.of(run)
+            self._runs[-1] = _RunRecord.of(run)
             self._write()
 
     def stop(self, run: Run) -> None:
         """Note how far the run is, and nothing that comes after it."""
-        self._runs[-1] = _Told.of(run)
+        self._runs[-1] = _RunRecord.of(run)
         self._write()
         self._stopped = True
 
     def end(self, run: Run) -> None:
         """Note how the run ended."""
-        self._runs[-1] = _Told.of(run)
+        self._runs[-1] = _RunRecord.of(run)
         if self._is_time():
             self._write()
 
@@ -104,7 +104,7 @@ class Journal:
             "format_version": FORMAT_VERSION,
             "fit": self._fit,
             "random": self._start.header,
-            "runs": [told.header for told in self._runs],
+            "runs": [record.header for record in self._runs],
         }
         arrays = {
             f"{number}/{name}": array
@@ -114,12 +114,12 @@ class Journal:
         container.write(self._path, FORMAT, Content(header, {"random": self._start.key, **arrays}))
         self._written = time.monotonic()
 
-    def _read(self) -> tuple[RandomState, list[_Told]]:
+    def _read(self) -> tuple[RandomState, list[_RunRecord]]:
         try:
             header, arrays = container.read(self._path, FORMAT, self._check)
             runs = [
-                _Told(told, _with_prefix(arrays, f"{number}/"))
-                for number, told in enumerate(header["runs"])
+                _RunRecord(record, _with_prefix(arrays, f"{number}/"))
+                for number, record in enumerate(header["runs"])
             ]
             return _generator(header["random"], arrays["random"]), runs
         except _STRANGE as error:
@@ -169,17 +169,17 @@ def _plain(value: Any) -> Any:
 # --- runs, as a file has them ---------------------------------------------------------------------
 
 
-class _Told(NamedTuple):
+class _RunRecord(NamedTuple):
     """A run of the loop: a header, and the arrays of its state."""
 
     header: dict[str, Any]
     parts: dict[str, NDArray]
 
     @classmethod
-    def of(cls, run: Run) -> _Told:
+    def of(cls, run: Run) -> _RunRecord:
         """What a file says of a run."""
         values = {
-            name: np.asarray(value) if hasattr(value, "placed") else value
+            name: np.asarray(value) if hasattr(value, "scatter") else value
             for name, value in _leaves(run.state)
         }
         kinds = {name: _kind(value) for name, value in values.items()}
@@ -202,9 +202,10 @@ class _Told(NamedTuple):
         kind = self.header["kinds"][name]
         array = self.parts[name].transpose(np.argsort(kind["axes"]))
         if kind["type"] == "array":
-            if hasattr(like, "placed"):  # its rows are elsewhere
-                return like.placed(array)
-            if array.shape != like.shape:
+            if hasattr(like, "scatter"):  # its rows are elsewhere
+                return like.scatter(array)
+            # Nothing is known at first of what grows out of nothing.
+            if like.size and array.shape != like.shape:
                 raise ValueError(f"{name} has the shape {array.shape}, not {like.shape}")
             return array
         return array.item() if kind["type"] == "number" else array[()]

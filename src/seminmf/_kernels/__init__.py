@@ -1,1 +1,1 @@
-"""Passes over the data: compiled kernels for one block of samples, and the sum over blocks."""
+"""Kernels: compiled code for one block of samples, and the sums over blocks."""

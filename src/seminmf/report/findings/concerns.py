@@ -17,7 +17,7 @@ UNUSED = 0.01
 ALIKE = 0.95
 STABLE = 0.9
 # How often the residuals' variance may be what the model says, for integers and for real numbers:
-# their noise level is found by divergences, which weigh cells far out less than squares do.
+# their dispersion is found by divergences, which weigh cells far out less than squares do.
 OVERDISPERSED, NOISY = 2.0, 5.0
 _MOST_NAMES = 5
 
@@ -77,7 +77,7 @@ def _more_parameters_than_cells(subject: Subject) -> Concern | None:
     return Concern(
         "More numbers are fitted than observed",
         f"Components and activations are {n_parameters:,} numbers, and {n_cells:,} cells are "
-        "observed: the fit follows the noise, and its noise level means nothing. Fit fewer "
+        "observed: the fit follows the noise, and its dispersion means nothing. Fit fewer "
         "components.",
     )
 
@@ -94,15 +94,15 @@ def _noise(subject: Subject) -> Concern | None:
         return Concern(
             "The counts vary more than the model allows",
             f"{found} integer likelihood expects.{width} Try more components, or "
-            "likelihood='real', which finds the noise level from the data.",
+            "likelihood='real', which finds the dispersion from the data.",
         )
     if ratio > 1:
         advice = "look at the features and samples that are fitted worst, or try more components"
     else:
         advice = "the level was set too high, which happens with few features; try a smaller scale"
     return Concern(
-        "The noise level does not match these data",
-        f"{found} noise level of the fit says.{width} If these are the data of the fit, in the "
+        "The dispersion does not match these data",
+        f"{found} dispersion of the fit says.{width} If these are the data of the fit, in the "
         f"same unit, {advice}.",
     )
 
