@@ -138,6 +138,12 @@ def test_the_size_of_batches_does_not_change_the_model():
         assert whole.objective_ - found.objective_ < 0.02 * abs(whole.objective_)
 
 
+def test_without_a_tolerance_all_epochs_are_done(model):
+    """The objectives of epochs fall now and then: that is no end."""
+    model.set_params(tol=0, max_iter=25).fit(table(200))
+    assert model.n_iter_ == 25 and model.stop_reason_ == "max_iter"
+
+
 @pytest.mark.parametrize("kind", [stored, Sliced])
 @pytest.mark.parametrize("likelihood", ["real", "integer"])
 def test_other_data(model, kind, likelihood):

@@ -206,8 +206,10 @@ def test_evidence_of_one_component_is_its_integral():
     model = counts.set_params(random_state=0).fit(X)
     bend = density.sensitivity(X, model.activations_, model.atoms_)
     logs = np.linspace(-12, 9, 20001)
-    rates = np.exp(logs)[:, None, None] * model.atoms_[:, 0]
-    likelihood = np.stack([density.log_density(x, *rates.transpose(1, 0, 2)).sum(1) for x in X])
+    rates = np.exp(logs)[:, None] * model.atoms_
+    likelihood = np.stack(
+        [density.log_density(np.broadcast_to(x, rates[0].shape), *rates).sum(1) for x in X]
+    )
     prior = gamma.logpdf(np.exp(logs), 1.0, scale=100.0) + logs
     expected = np.sum(logsumexp(likelihood + prior, axis=1) + np.log(logs[1] - logs[0]))
     draws = importance.Draws.of(X, model, bend, 1, np.random.RandomState(0), 4000)
