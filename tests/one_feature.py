@@ -5,6 +5,7 @@ two rates of x_j are θ λ_j and (1 − θ) λ_j.
 """
 
 import numpy as np
+import reference
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize
@@ -16,6 +17,21 @@ ONE_FEATURE_PRIORS = [
     {"activation_shape": 0.7, "activation_rate": 0.5, "atom_shape": (1.5, 4.0)},
 ]
 ONE_FEATURE_DATA = [(0.0,), (3.0,), (-5.0,), (2.0, -1.0), (4.0, np.nan)]
+
+
+def settings_of(prior, likelihood):
+    atom_shape = np.reshape(prior["atom_shape"], (2, 1, 1))
+    return prior | {"atom_shape": atom_shape, "likelihood": likelihood}
+
+
+def converged_bound(x, prior, likelihood):
+    """The best bound that variational Bayes finds."""
+    X = np.reshape(x, (-1, 1))
+    settings = settings_of(prior, likelihood)
+    state = np.full(X.shape, 2.0), np.reshape((2.0, 1.5), (2, 1, 1))
+    for _ in range(200):
+        state = reference.vb_iteration(X, *state, **settings)
+    return reference.vb_bound(X, *state, **settings)
 
 
 def skellam_pmf(x, rate0, rate1):

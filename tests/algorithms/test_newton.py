@@ -133,7 +133,15 @@ def test_samples_with_nothing_to_gain_are_left_alone():
     assert_array_equal(found.activations[:32], point.activations[:32])
     assert (found.activations[32:] != point.activations[32:]).any(axis=1).all()
     # They come back after a few sweeps.
-    assert_allclose(gains[:32], 4e-9)
+    n_sweeps = 1
+    while (gains[:32] < 1e-6).all():
+        gains[32:] = 1.0
+        found = run_sweep(problem, point, ONE_STEP, threshold=1e-6, gains=gains)
+        n_sweeps += 1
+    assert 2 < n_sweeps < 20
+    assert_array_equal(found.activations[:32], point.activations[:32])
+    found = run_sweep(problem, point, ONE_STEP, threshold=1e-6, gains=gains)
+    assert (found.activations[:32] != point.activations[:32]).any(axis=1).all()
 
 
 def test_moves_solve_the_quadratic_problem():

@@ -17,7 +17,6 @@ from seminmf._data.disk import DiskSource
 from seminmf._data.opening import open_source
 from seminmf._data.source import row_ranges
 from seminmf._data.sparse import SparseSource
-from seminmf._kernels.em import sparse_estep
 from seminmf._kernels.em.sparse_estep import _stripe_ranges
 
 ESTIMATORS = {
@@ -220,10 +219,11 @@ def test_newton_falls_back_for_stored_cells():
     assert_allclose(newton.fit(Sliced(X)).atoms_, newton.fit(X).atoms_, rtol=1e-9, atol=1e-12)
 
 
-def test_threads_do_not_change_a_bit(estimator):
-    X = stored(ratings(shape=(3000, 200), share=0.05))
+@pytest.mark.parametrize("kind", [stored, np.asarray, Sliced])
+def test_threads_do_not_change_a_bit(estimator, kind, many_tasks):
+    X = ratings(shape=(400, 20))
     estimator.set_params(max_iter=3)
-    one, two = (estimator.set_params(n_jobs=n).fit(X).activations_ for n in (1, 2))
+    one, two = (estimator.set_params(n_jobs=n).fit(kind(X)).activations_ for n in (1, 2))
     assert_array_equal(one, two)
 
 
@@ -394,9 +394,8 @@ def test_memory_of_a_fit(model, tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_sparse_samples_in_many_tasks(monkeypatch, n_jobs):
+def test_sparse_samples_in_many_tasks(n_jobs, many_tasks):
     """Tasks that follow each other in the same room do not see each other's sums."""
-    monkeypatch.setattr(sparse_estep, "_SQUARE", 1)  # 16 samples, the fewest, in a square
     rng = np.random.default_rng(0)
     X = rng.normal(0.0, 5.0, (400, 12))
     X[rng.random(X.shape) < 0.6] = np.nan

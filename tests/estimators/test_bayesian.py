@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 import reference
 from numpy.testing import assert_allclose, assert_array_equal
-from one_feature import ONE_FEATURE_DATA, ONE_FEATURE_PRIORS, evidence_rate, log_evidence
+from one_feature import (
+    ONE_FEATURE_DATA,
+    ONE_FEATURE_PRIORS,
+    converged_bound,
+    evidence_rate,
+    log_evidence,
+)
 from scipy import stats
 from scipy.special import digamma
 from sklearn.base import clone
@@ -96,9 +102,9 @@ def test_bound_lies_below_the_evidence(prior, x, likelihood, exact):
         atom_shape_prior=np.reshape(prior["atom_shape"], (2, 1, 1)),
         tol=1e-9,
     ).fit(np.reshape(x, (-1, 1)))
-    evidence = exact(x, prior)
-    assert found.lower_bound_ <= evidence + 1e-7
-    assert found.lower_bound_ > evidence - 4.0  # not by being empty
+    assert found.lower_bound_ <= exact(x, prior) + 1e-7
+    # Not by being empty: it is the best that the paper's iterations reach.
+    assert found.lower_bound_ == pytest.approx(converged_bound(x, prior, likelihood), abs=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -189,13 +195,15 @@ def test_automatic_scale_of_integers_is_one():
 
 
 def test_automatic_scale_follows_the_noise():
+    """It grows by more than the noise, as if the signal had grown as well, and by less than its
+    square, since some of the noise is fitted."""
     rng = np.random.default_rng(3)
     signal = rng.gamma(2.0, 30.0, (120, K)) @ rng.normal(size=(K, 15))
     found = []
     for noise in (1.0, 4.0):
         X = signal + rng.normal(0.0, noise, signal.shape)
         found.append(fit_quietly(model(max_iter=20), X).dispersion_)
-    assert 2.0 < found[1] / found[0] < 40.0
+    assert 4.0 < found[1] / found[0] < 16.0
 
 
 def test_automatic_scale_counts_weights():
@@ -230,7 +238,7 @@ def test_draws_have_the_moments_of_the_posterior(fitted):
     shape, rate = found.activation_shape_, found.activation_rate_
     error = (activations.mean(axis=0) - shape / rate) / np.sqrt(shape / rate**2 / n)
     assert np.abs(error).max() < 5
-    assert_allclose(activations.var(axis=0), shape / rate**2, rtol=0.6)
+    assert_allclose(activations.var(axis=0), shape / rate**2, rtol=0.2)
     assert activations.var(axis=0).sum() == pytest.approx(np.sum(shape / rate**2), rel=0.05)
 
     total = found.atom_shape_.sum(axis=(0, 2), keepdims=True)
@@ -412,11 +420,10 @@ def test_imputation_intervals_cover_hidden_cells(likelihood):
     hidden = with_gaps(X)
     gaps = np.isnan(hidden)
     found = model(likelihood, n_init=3).fit(hidden)
-    _, lower, upper = found.impute(hidden, return_interval=True, level=0.9)
-    coverage = np.mean((lower <= X)[gaps] & (X <= upper)[gaps])
-    assert 0.6 < coverage < 0.99
-    _, low, high = found.impute(hidden, return_interval=True, level=0.5)
-    assert np.mean((low <= X)[gaps] & (X <= high)[gaps]) < coverage
+    for level in (0.9, 0.5):
+        _, lower, upper = found.impute(hidden, return_interval=True, level=level)
+        coverage = np.mean((lower <= X)[gaps] & (X <= upper)[gaps])
+        assert coverage == pytest.approx(level, abs=0.08)
 
 
 # --- Starts, weights, types, threads ---
@@ -508,8 +515,8 @@ def test_float32_stays_and_agrees(likelihood, init):
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-def test_number_of_threads_changes_no_bit(likelihood):
-    X = np.random.default_rng(11).normal(0.0, 9.0, (3000, 100)).round()
+def test_number_of_threads_changes_no_bit(likelihood, many_tasks):
+    X = np.random.default_rng(11).normal(0.0, 9.0, (300, 20)).round()
     X[::7, ::3] = np.nan
     results = []
     for n_jobs in (1, 2):
@@ -531,7 +538,7 @@ def test_best_of_several_starts_is_kept():
     best = fit_quietly(model(random_state=3, max_iter=30, n_init=4), X)
     assert len(set(singles)) > 1
     assert best.lower_bound_ == max(singles)
-    assert -1 <= best.stability_ <= 1
+    assert np.isfinite(best.stability_)
     assert np.isnan(fit_quietly(model(max_iter=3), X).stability_)
 
 
@@ -588,14 +595,18 @@ def test_interruption_while_the_noise_level_is_sought(monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*have no observed cell")
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_sample_without_data_stays_near_its_prior(likelihood):
-    """The posterior of hidden counts in gaps only narrows it: mean-field is never wider."""
+    """It is where α̂ = α + ℓ Σ h: hidden counts in gaps are those that the posterior expects, which
+    only narrows it."""
     X = data_for(likelihood)
     X[4] = np.nan
-    found = model(likelihood, activation_shape_prior=4.0, activation_rate_prior=0.5, tol=1e-6).fit(
-        X
-    )
+    shape, rate = 4.0, 0.5
+    priors = {"activation_shape_prior": shape, "activation_rate_prior": rate}
+    found = model(likelihood, tol=1e-6, **priors).fit(X)
+    own = found.activation_shape_[4]
+    totals = reference.geometric_atoms(found.atom_shape_).sum(axis=(0, 2))
+    assert_allclose(own, shape + reference.geometric_activations(own, rate) * totals, rtol=1e-6)
     mean = found.activations_[4] / found.dispersion_
-    assert (mean < 4.0 / 0.5).all() and (mean > 0.3 * 4.0 / 0.5).all()
+    assert (mean < shape / rate).all()
 
 
 def test_verbose_shows_a_bar(capfd):

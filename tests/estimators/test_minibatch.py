@@ -122,7 +122,7 @@ def test_fit_in_batches_comes_near_a_full_fit(model):
     assert len(getattr(model, "objectives_", getattr(model, "lower_bounds_", None))) == (
         model.n_iter_ + 1
     )
-    limit = {"newton": 0.03, "em": 0.3}.get(getattr(model, "solver", None), 0.05)
+    limit = {"newton": 0.03, "em": 0.1}.get(getattr(model, "solver", None), 0.05)
     assert value(whole) - value(model) < limit * abs(value(whole))
     assert_allclose(model.transform(X), model.activations_, rtol=1e-6, atol=1e-9)
     assert_allclose(model.atoms_.sum(axis=(0, 2)), 1.0, rtol=1e-9)
@@ -161,11 +161,11 @@ def test_single_precision(model, n_features):
     single = clone(model).set_params(max_iter=2).fit((X + 1).astype(np.float32))
     double = clone(model).set_params(max_iter=2).fit(X + 1)
     assert single.atoms_.dtype == single.activations_.dtype == np.float32
-    assert value(single) == pytest.approx(value(double), rel=0.05)
+    assert value(single) == pytest.approx(value(double), rel=1e-4)
     assert single.partial_fit(X[:50].astype(np.float32)).atoms_.dtype == np.float32
 
 
-def test_same_seed_same_bits(model):
+def test_same_seed_same_bits(model, many_tasks):
     X = table(300)
     model.set_params(max_iter=2)
     first, second = (clone(model).set_params(n_jobs=n).fit(X) for n in (1, 2))
@@ -199,10 +199,11 @@ def test_partial_fit_learns(model):
         scores.append(first.score(other))
     assert first.n_iter_ == 121
     assert first.activations_.shape == (50, 3)
-    assert scores[-1] > scores[0]
-    whole = clone(model).set_params(batch_size=None).fit(X).score(other)
-    if getattr(model, "solver", None) == "newton":
-        assert scores[-1] > whole - 0.05 * abs(whole - scores[0])
+    assert np.diff(scores).min() > 0
+    # So much of the way from the first batch to a full fit.
+    way = clone(model).set_params(batch_size=None).fit(X).score(other) - scores[0]
+    share = 0.95 if getattr(model, "solver", None) == "newton" else 0.5
+    assert scores[-1] > scores[0] + share * way
 
 
 def test_partial_fit_counts_the_samples_there_are(model):
@@ -236,7 +237,7 @@ def test_partial_fit_after_a_fit(model):
     before = model.score(other)
     for start in range(0, 500, 50):
         model.partial_fit(other[start : start + 50])
-    assert model.score(other) > before - 0.05 * abs(before)
+    assert model.score(other) > before - 0.02 * abs(before)
     model.fit(X)
     assert model._stream is None
 

@@ -1,5 +1,6 @@
 """SkellamSNMF: invariances, starts, what it does after the fit, and how it behaves as a tool."""
 
+import copy
 import itertools
 import pickle
 import warnings
@@ -154,11 +155,13 @@ class TestSymmetry:
         assert_allclose(there.objectives_, here.objectives_, rtol=1e-10)
         assert there.dispersion_ == pytest.approx(here.dispersion_, rel=1e-7)
 
-    def test_layout_of_the_array(self, likelihood):
-        X = data_for(likelihood)
-        here = model(likelihood).fit(X)
-        for other in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X.tolist()):
-            assert_array_equal(model(likelihood).fit(other).atoms_, here.atoms_)
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_layout_of_the_array(likelihood):
+    X = data_for(likelihood)
+    here = model(likelihood).fit(X)
+    for other in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X.tolist()):
+        assert_array_equal(model(likelihood).fit(other).atoms_, here.atoms_)
 
 
 def test_integer_likelihood_tends_to_the_real_one():
@@ -288,7 +291,8 @@ def test_inits_work(likelihood, init):
     X = with_gaps(data_for(likelihood))
     found = model(likelihood, init=init).fit(X)
     assert found.converged_
-    assert found.objective_ > 2 * model(likelihood, random_state=1).fit(X).objective_  # negative
+    best = model(likelihood, random_state=1, n_init=4).fit(X).objective_
+    assert found.objective_ > best - 0.01 * abs(best)
     again = model(likelihood, init=init).fit(X)
     assert_array_equal(again.atoms_, found.atoms_)
 
@@ -608,14 +612,15 @@ def test_float32_trace_is_monotone(likelihood):
     assert np.diff(trace).min() > -1e-6 * np.abs(trace).max()
 
 
+@pytest.mark.parametrize("solver", ["newton", "em"])
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-def test_number_of_threads_changes_no_bit(likelihood):
-    X = np.random.default_rng(11).normal(0.0, 9.0, (3000, 100)).round()
+def test_number_of_threads_changes_no_bit(likelihood, solver, many_tasks):
+    X = np.random.default_rng(11).normal(0.0, 9.0, (300, 20)).round()
     X[::7, ::3] = np.nan
     results = []
     for n_jobs in (1, 2, 2):
-        estimator = model(likelihood, n_components=6, n_jobs=n_jobs, max_iter=4, tol=0)
-        found = fit_quietly(estimator, X)
+        options = {"n_components": 6, "solver": solver, "max_iter": 14, "tol": 0}
+        found = fit_quietly(model(likelihood, n_jobs=n_jobs, **options), X)
         results.append((found.atoms_, found.activations_, found.objectives_, found.transform(X)))
     for first, other in itertools.product(results[:1], results[1:]):
         for here, there in zip(first, other, strict=True):
@@ -632,21 +637,24 @@ def test_random_state_decides():
 
 def test_clone_and_pickle(fitted):
     found, X = fitted
-    copy = pickle.loads(pickle.dumps(found))
-    assert_array_equal(copy.transform(X), found.transform(X))
-    assert_array_equal(copy.objectives_, found.objectives_)
-    assert copy.score(X) == found.score(X)
+    again = pickle.loads(pickle.dumps(found))
+    assert_array_equal(again.transform(X), found.transform(X))
+    assert_array_equal(again.objectives_, found.objectives_)
+    assert again.score(X) == found.score(X)
     unfitted = pickle.loads(pickle.dumps(clone(found)))
     assert unfitted.get_params() == found.get_params()
     assert not hasattr(unfitted, "atoms_")
     assert_array_equal(unfitted.fit(X).atoms_, found.atoms_)
 
 
-def test_fit_changes_no_parameter(fitted):
-    found, X = fitted
-    before = clone(found).get_params()
-    assert found.get_params() == before
-    assert found.fit(X) is found
+def test_fit_changes_no_parameter():
+    estimator = model(atom_shape_prior=np.full((2, K, 8), 1.5), n_init=np.int64(2))
+    before = {name: copy.deepcopy(value) for name, value in estimator.get_params().items()}
+    given = estimator.get_params()
+    assert estimator.fit(clusters()[0]) is estimator
+    for name, value in estimator.get_params().items():
+        assert value is given[name]
+        assert_array_equal(value, before[name])
 
 
 def test_pandas_output():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import reference
 from problems import data_of, problem_of
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
+from scipy.stats import chi2
 
 from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
 from seminmf._algorithms import em
@@ -20,8 +21,10 @@ from seminmf._prior_learning.marginal import Task, derivatives, evaluate, prior_
 from seminmf._prior_learning.nodes import standard_nodes
 from seminmf._prior_learning.prior_statistics import Maps
 
-BY_COMPONENT = Maps(np.arange(2)[None], np.arange(2)[None], None)
-FIXED = Maps(None, None, None)
+BY_COMPONENT = Maps(
+    activation_shape=np.arange(2)[None], activation_rate=np.arange(2)[None], atom_shape=None
+)
+FIXED = Maps(activation_shape=None, activation_rate=None, atom_shape=None)
 WEAK = GaussianPotential.weak(np.zeros(4), 1e-6)
 
 
@@ -153,9 +156,9 @@ def test_samples_without_data_have_their_prior_for_any_shape(n_components, shape
 
 
 def test_more_components_take_points_of_a_sequence():
-    """Moments of the normal distribution that the points stand for."""
+    """Fewer than a rule on each axis has, with the moments of the normal distribution."""
     nodes = standard_nodes(6)
-    assert nodes.points.shape == (6, 129)
+    assert len(nodes.points) == 6 and nodes.points.shape[1] < 3**6
     weights = np.exp(nodes.log_weights - 0.5 * np.sum(nodes.points**2, axis=0))
     normal = weights * (2 * np.pi) ** -3
     np.testing.assert_allclose(normal.sum(), 1)
@@ -185,10 +188,10 @@ def test_slopes_are_the_derivatives_of_the_objective():
         step = np.zeros(16)
         step[n] = 1e-4
         numeric = (objective_at(task, point, step) - objective_at(task, point, -step)) / 2e-4
-        np.testing.assert_allclose(slope[n], numeric, rtol=5e-3, atol=0.5)
+        np.testing.assert_allclose(slope[n], numeric, rtol=1e-5, atol=0.01)
 
 
-def test_objective_never_falls_and_threads_do_not_matter():
+def test_objective_never_falls_and_threads_do_not_matter(many_tasks):
     X, atoms, activations = draw(2000, missing=0.05)
     start = em.Factors(activations, np.full((2, 2, 3), 1 / 6) + 0.1 * atoms)
     found = [
@@ -197,7 +200,7 @@ def test_objective_never_falls_and_threads_do_not_matter():
             BY_COMPONENT,
             WEAK,
             start,
-            (Stage(0, 5, 40, 0.1),),
+            (Stage(n_samples=0, order=5, max_iter=40, tol=0.1),),
         )
         for n in (1, 2)
     ]
@@ -257,8 +260,8 @@ def test_what_halves_say_adds_up_to_what_the_whole_says():
     together = potentials[0].joined(potentials[1])
     deviations = np.sqrt(np.diag(np.linalg.inv(potentials[2].precision)))
     assert np.all(np.abs(together.mean - potentials[2].mean) < deviations)
-    np.testing.assert_allclose(together.precision, potentials[2].precision, rtol=0.1)
-    assert potentials[0].conflict(potentials[1]) < 30
+    np.testing.assert_allclose(together.precision, potentials[2].precision, rtol=0.05)
+    assert potentials[0].conflict(potentials[1]) < chi2.isf(1e-3, df=4)
 
 
 def test_it_finds_what_the_mean_field_misses():
@@ -294,7 +297,8 @@ def test_total_evidence_of_a_small_problem():
     X[:, 0] = random.poisson(10, size=30) - random.poisson(10, size=30)
     problem = make_problem(X, [30.0, 30.0], [1.0, 1.0], atom_shape=6.0)
     start = em.Factors(np.full((30, 2), 30.0), np.full((2, 2, 3), 1 / 6))
-    found = maximise(problem, FIXED, None, start, (Stage(0, 5, 40, 1e-6),))
+    stage = Stage(n_samples=0, order=5, max_iter=40, tol=1e-6)
+    found = maximise(problem, FIXED, None, start, (stage,))
     own = ActivationPrior.of(problem.model.priors, FIXED)
     task = Task(problem=problem, unit=1.0, nodes=standard_nodes(2), potential=None)
     logs = []
@@ -305,4 +309,3 @@ def test_total_evidence_of_a_small_problem():
     largest = max(logs)
     exact = largest + np.log(np.mean(np.exp(np.array(logs) - largest)))
     np.testing.assert_allclose(found.evidence, exact, atol=0.5)
-    assert np.isfinite(gammaln(found.atom_shape)).all()

@@ -469,8 +469,9 @@ def test_labels_that_are_missing_do_not_count():
 
 def test_many_labels():
     page = read(report(fit(SkellamSNMF), X, labels=np.arange(J)))
-    assert len(table_of_labels(page).rows) == 40
-    assert f"40 of {J} labels" in section(page, "clusters").text
+    n_shown = len(table_of_labels(page).rows)
+    assert 10 < n_shown < J
+    assert f"{n_shown} of {J} labels" in section(page, "clusters").text
 
 
 def test_settings_that_differ_from_the_defaults():
@@ -809,11 +810,13 @@ def test_of_very_many_components_and_features_the_first_are_shown():
     html = report(model)
     assert len(html.encode()) < 3 * MEBIBYTE
     page = section(read(html), "components")
-    assert "The 60 largest are shown." in page.text
-    assert "Of 5,000 features the 400 that stand out most." in page.text
-    assert page.one("summary").text == "48 more components"
-    heat_map = page.one("table", class_="heat")
-    assert np.shape(heat_map.rows) == (60, 401)
+    n_components, n_columns = np.shape(page.one("table", class_="heat").rows)
+    assert 10 < n_components < 100 and 100 < n_columns < 5000
+    assert f"The {n_components} largest are shown." in page.text
+    # One column has the component's number.
+    assert f"Of 5,000 features the {n_columns - 1} that stand out most." in page.text
+    n_hidden = int(page.one("summary").text.removesuffix(" more components"))
+    assert 0 < n_hidden == len(page.one("details").all("article")) < n_components
 
 
 # --- words ----------------------------------------------------------------------------------------
