@@ -66,27 +66,36 @@ def problem_of(
 
 
 def _ionosphere() -> Case:
-    return Case("ionosphere", load_ionosphere().data, 2, "real")
+    return Case(name="ionosphere", X=load_ionosphere().data, n_components=2, likelihood="real")
 
 
 def _waveform() -> Case:
-    return Case("waveform", make_waveform(random_state=SEED)[0], 3, "real")
+    return Case(
+        name="waveform", X=make_waveform(random_state=SEED)[0], n_components=3, likelihood="real"
+    )
 
 
 def _image() -> Case:
-    return Case("image", load_segment().data, 7, "real")
+    return Case(name="image", X=load_segment().data, n_components=7, likelihood="real")
 
 
 def _shuttle() -> Case:
-    return Case("shuttle", load_shuttle().data, 7, "real")
+    return Case(name="shuttle", X=load_shuttle().data, n_components=7, likelihood="real")
 
 
 def _cancer() -> Case:
-    return Case("cancer", standardise(load_breast_cancer().data), 4, "real")
+    return Case(
+        name="cancer", X=standardise(load_breast_cancer().data), n_components=4, likelihood="real"
+    )
 
 
 def _digits() -> Case:
-    return Case("digits", standardise(load_digits().data, with_std=False), 10, "real")
+    return Case(
+        name="digits",
+        X=standardise(load_digits().data, with_std=False),
+        n_components=10,
+        likelihood="real",
+    )
 
 
 def _signed() -> Case:
@@ -95,12 +104,12 @@ def _signed() -> Case:
     components = random.normal(size=(10, 100)) * (random.random((10, 100)) < 0.3)
     activations = random.gamma(1.0, 1.0, size=(3000, 10))
     X = activations @ components + 0.5 * random.normal(size=(3000, 100))
-    return Case("signed", X, 10, "real")
+    return Case(name="signed", X=X, n_components=10, likelihood="real")
 
 
 def _counts() -> Case:
     X, _, _ = sample_skellam_snmf(2000, 40, 5, atom_shape=0.5, random_state=SEED)
-    return Case("counts", X, 5, "integer")
+    return Case(name="counts", X=X, n_components=5, likelihood="integer")
 
 
 PROBLEMS: dict[str, Callable[[], Case]] = {

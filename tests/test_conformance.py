@@ -38,26 +38,26 @@ class Inference(NamedTuple):
 
 
 EM = Inference(
-    "em",
-    SkellamSNMF,
-    {"solver": "em"},
-    ("activations", "atoms"),
-    ("activations_", "atoms_"),
-    "objectives_",
-    reference.em_iteration,
-    reference.em_objective,
-    1.0,
+    name="em",
+    estimator=SkellamSNMF,
+    options={"solver": "em"},
+    start=("activations", "atoms"),
+    state=("activations_", "atoms_"),
+    trace="objectives_",
+    step=reference.em_iteration,
+    value=reference.em_objective,
+    atom_mass=1.0,
 )
 VBEM = Inference(
-    "vbem",
-    BayesianSkellamSNMF,
-    {"scale": 1.0},
-    ("activation_shape", "atom_shape"),
-    ("activation_shape_", "atom_shape_"),
-    "lower_bounds_",
-    reference.vb_iteration,
-    reference.vb_bound,
-    40.0,
+    name="vbem",
+    estimator=BayesianSkellamSNMF,
+    options={"scale": 1.0},
+    start=("activation_shape", "atom_shape"),
+    state=("activation_shape_", "atom_shape_"),
+    trace="lower_bounds_",
+    step=reference.vb_iteration,
+    value=reference.vb_bound,
+    atom_mass=40.0,
 )
 
 
@@ -203,8 +203,15 @@ def case(inference, likelihood, gaps, prior, extras, kind):
     atoms = (counts / 2**20).reshape(K, 2, I).swapaxes(0, 1)
     start = (rng.gamma(2.0, 10.0, (J, K)), inference.atom_mass * atoms)
     X = make_data(likelihood, gaps)
-    data = KINDS[kind](X)
-    return Case(inference, likelihood, X, make_prior(prior), EXTRAS[extras], start, data)
+    return Case(
+        inference=inference,
+        likelihood=likelihood,
+        X=X,
+        prior=make_prior(prior),
+        extras=EXTRAS[extras],
+        start=start,
+        data=KINDS[kind](X),
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, indirect=True)

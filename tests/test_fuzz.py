@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import json
-import math
 import random
 import struct
 import tracemalloc
@@ -401,4 +400,4 @@ def test_any_table_is_refused_or_read(content, kind, tmp_path_factory):
     except ValueError as error:
         assert str(path) in str(error) and "\n" not in str(error)
     else:
-        assert math.prod(table.shape) > 0
+        assert table.ndim == 2

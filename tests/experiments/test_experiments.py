@@ -21,7 +21,12 @@ from seminmf.experiments import Findings, Settings, reproduce
 from seminmf.experiments._runs import Run, run_all
 from seminmf.experiments._tables import Table, as_csv, as_markdown, mean_and_spread, show
 
-TABLE = Table("name", "A [bold]title[/]", ["what", "a | b"], [["x", "1 | 2"], ["y, z", "[red]"]])
+TABLE = Table(
+    name="name",
+    title="A [bold]title[/]",
+    columns=["what", "a | b"],
+    rows=[["x", "1 | 2"], ["y, z", "[red]"]],
+)
 
 
 def chains(folder, names, fails=()):
@@ -102,7 +107,6 @@ SLEEPER = """
 import sys
 from functools import partial
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
 from workers import sleep
 from seminmf.experiments._runs import Run, run_all
 if __name__ == "__main__":
@@ -116,9 +120,9 @@ if __name__ == "__main__":
 def test_a_stop_ends_all_processes_at_once(tmp_path, stop):
     script = tmp_path / "script.py"
     script.write_text(SLEEPER)
-    source, tests = Path(__file__).parents[2] / "src", Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    command = [sys.executable, str(script), str(tmp_path), str(tests)]
+    folders = Path(__file__).parents[2] / "src", Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    command = [sys.executable, str(script), str(tmp_path)]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     runs = tmp_path / "runs"
     while process.poll() is None and not (runs.exists() and runs.read_text()):

@@ -35,7 +35,7 @@ def draw_record(seed, n_features=3):
     log_best = np.log(random.gamma(1.0, size=shape))
     log_best -= np.log(np.exp(log_best).sum(axis=(0, 2), keepdims=True))
     information, best_for = random.gamma(1, 30, size=shape), random.gamma(1, 2, size=shape)
-    return AtomRecord(log_best, information, best_for)
+    return AtomRecord(log_best=log_best, information=information, best_for=best_for)
 
 
 @pytest.mark.parametrize("shape", [0.02, 1.0, 8.0, 300.0])
@@ -45,9 +45,9 @@ def test_expectations_agree_with_quadrature(shape, best_for, information):
     if shape > 100 * (best_for + information):
         pytest.skip("the best value is far from that which the record was made at")
     record = AtomRecord(
-        np.log(np.array([[[0.3]], [[0.7]]])),
-        np.array([[[information]], [[1e9]]]),
-        np.array([[[best_for]], [[1.0]]]),
+        log_best=np.log(np.array([[[0.3]], [[0.7]]])),
+        information=np.array([[[information]], [[1e9]]]),
+        best_for=np.array([[[best_for]], [[1.0]]]),
     )
     found = AtomHistory.following(record).log_atoms(np.array([[[shape]], [[1.0]]]))
     mean_log, mean = moments(shape, best_for, information)
@@ -66,7 +66,8 @@ def test_without_information_the_prior_is_what_comes_back():
     """A posterior that is its prior: E[ln θ] = ψ(α) − ψ(Σα) for the shapes it was made for."""
     shape = np.random.RandomState(0).gamma(2, 3, size=(2, 2, 3)) + 20
     log_best = np.log(shape / shape.sum(axis=(0, 2), keepdims=True))
-    history = AtomHistory.following(AtomRecord(log_best, np.zeros((2, 2, 3)), shape))
+    record = AtomRecord(log_best=log_best, information=np.zeros((2, 2, 3)), best_for=shape)
+    history = AtomHistory.following(record)
     expected = digamma(shape) - digamma(shape.sum(axis=(0, 2), keepdims=True))
     np.testing.assert_allclose(history.log_atoms(shape), expected, atol=0.01)
 

@@ -79,7 +79,11 @@ def on_labels(prior, maps):
 )
 def test_update_never_lowers_the_bound_and_is_the_best(shape, rate, atoms):
     """No prior with these maps explains the posterior better than the update."""
-    maps = Maps(labels(shape, (J, K), 1), labels(rate, (J, K), 2), labels(atoms, (2, K, I), 3))
+    maps = Maps(
+        activation_shape=labels(shape, (J, K), 1),
+        activation_rate=labels(rate, (J, K), 2),
+        atom_shape=labels(atoms, (2, K, I), 3),
+    )
     # A label that is seen once has no best shape, so several posteriors are averaged.
     parts = [draw_expectations(seed) for seed in range(4)]
     statistics = Statistics.mean([Statistics.of(part, maps) for part in parts])
@@ -127,11 +131,12 @@ def test_newton_finds_what_direct_maximisation_finds(kind, seed):
             draws = random.dirichlet(1.0 + shapes[cells], size=5)
             logs[cells] = np.log(draws).mean(axis=0)
         statistic = np.bincount(shapes, weights=logs)
-        objective = Objective(pairs, counts, statistic, DIRICHLET)
+        outer_terms = DIRICHLET
     else:
         draws = random.gamma(3, 2, size=(n_outer, n_shapes)) + 0.2
         statistic = (pairs * np.log(draws)).sum(axis=0) - 0.3 * counts
-        objective = Objective(pairs, counts, statistic, best_rates((pairs * draws).sum(axis=1)))
+        outer_terms = best_rates((pairs * draws).sum(axis=1))
+    objective = Objective(incidence=pairs, counts=counts, statistic=statistic, outer=outer_terms)
     found = maximise(objective, np.ones(n_shapes))
     direct = minimize(
         lambda logs: -objective.value(np.exp(logs)),
@@ -149,7 +154,7 @@ def test_fixed_point_rises_and_ends_where_newton_ends():
     shapes = np.arange(6)
     pairs = incidence(np.zeros(6, dtype=int), shapes, (1, 6))
     logs = np.log(random.dirichlet([1, 2, 3, 4, 5, 6], size=50)).mean(axis=0)
-    objective = Objective(pairs, np.ones(6), logs, DIRICHLET)
+    objective = Objective(incidence=pairs, counts=np.ones(6), statistic=logs, outer=DIRICHLET)
     point = np.ones(6)
     values = [objective.value(point)]
     for _ in range(3000):
@@ -164,7 +169,7 @@ def test_known_shapes_are_found_from_any_start(start):
     truth = np.array([0.02, 5.0, 50.0, 3000.0])
     pairs = incidence(np.zeros(4, dtype=int), np.arange(4), (1, 4))
     exact = digamma(truth) - digamma(truth.sum())
-    objective = Objective(pairs, np.ones(4), exact, DIRICHLET)
+    objective = Objective(incidence=pairs, counts=np.ones(4), statistic=exact, outer=DIRICHLET)
     np.testing.assert_allclose(maximise(objective, np.full(4, start)), truth, rtol=1e-5)
 
 
@@ -175,7 +180,10 @@ def test_large_maps_are_kept_sparse_and_solved():
     pairs = incidence(np.arange(n), np.arange(n), (n, n))
     assert not isinstance(pairs, np.ndarray)
     objective = Objective(
-        pairs, np.ones(n), digamma(truth) - np.log(rates), best_rates(truth / rates)
+        incidence=pairs,
+        counts=np.ones(n),
+        statistic=digamma(truth) - np.log(rates),
+        outer=best_rates(truth / rates),
     )
     np.testing.assert_allclose(maximise(objective, np.ones(n)), truth, rtol=1e-4)
 
@@ -183,12 +191,12 @@ def test_large_maps_are_kept_sparse_and_solved():
 def test_matrices_of_unequal_length_count_by_their_samples():
     """Two matrices tell what one matrix of all their samples tells."""
     row = np.arange(K)[None]
-    maps = Maps(row, row, None)
+    maps = Maps(activation_shape=row, activation_rate=row, atom_shape=None)
     long, short = draw_expectations(0, 50), draw_expectations(1, 10)
     both = Expectations(
-        np.concatenate([long.activations, short.activations]),
-        np.concatenate([long.log_activations, short.log_activations]),
-        long.log_atoms,
+        activations=np.concatenate([long.activations, short.activations]),
+        log_activations=np.concatenate([long.log_activations, short.log_activations]),
+        log_atoms=long.log_atoms,
     )
     prior = Priors.of(np.ones((1, K)), np.ones((1, K)), np.ones((1, 1, 1)))
     apart = Statistics.mean([Statistics.of(part, maps) for part in (long, short)])
@@ -202,7 +210,8 @@ def test_matrices_of_unequal_length_count_by_their_samples():
 
 def test_a_bound_that_is_met_is_reported():
     """One observation of each entry: the best prior is a spike."""
-    maps = Maps(None, None, labels("entry", (2, K, I), 0))
+    by_entry = labels("entry", (2, K, I), 0)
+    maps = Maps(activation_shape=None, activation_rate=None, atom_shape=by_entry)
     statistics = Statistics.of(draw_expectations(0), maps)
     prior = Priors.of(np.ones((1, 1)), np.ones((1, 1)), np.ones((2, K, I)))
     posterior = np.full((2, K, I), 1e9)

@@ -204,7 +204,7 @@ def test_evidence_of_one_component_is_its_integral():
     X = draw("integer", n_samples=6, n_components=1)
     counts = BayesianSkellamSNMF(1, likelihood="integer", activation_rate_prior=0.01)
     model = counts.set_params(random_state=0).fit(X)
-    bend = density.sensitivity(X, model.activations_, model.atoms_)
+    sensitivities = density.sensitivity(X, model.activations_, model.atoms_)
     logs = np.linspace(-12, 9, 20001)
     rates = np.exp(logs)[:, None] * model.atoms_
     likelihood = np.stack(
@@ -212,7 +212,7 @@ def test_evidence_of_one_component_is_its_integral():
     )
     prior = gamma.logpdf(np.exp(logs), 1.0, scale=100.0) + logs
     expected = np.sum(logsumexp(likelihood + prior, axis=1) + np.log(logs[1] - logs[0]))
-    draws = importance.Draws.of(X, model, bend, 1, np.random.RandomState(0), 4000)
+    draws = importance.Draws.of(X, model, sensitivities, 1, np.random.RandomState(0), 4000)
     assert_allclose(draws.evidence(), expected, atol=0.1)
 
 
@@ -293,7 +293,9 @@ def test_relevance_is_drawn_as_bars(relevant):
 
 def a_fit(*relevances, lower_bound=0.0):
     values = np.array(relevances)
-    return relevance.Fit(lower_bound, 1 / values, values, values, values)
+    return relevance.Fit(
+        lower_bound=lower_bound, rates=1 / values, means=values, counts=values, relevances=values
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,15 @@ class Gamma(NamedTuple):
 
         One unit of λ counts as `mass` against the prior. Returns `log_prior` at the old values.
         """
-        before = self.log_prior(values, weights, mass)
         excess, rate = self._rows_in_unit(values.shape[1], mass)
-        _m_step(values, expected, excess, rate, 1 / (1 + rate), self.floor)
+        before = _log_prior(values, excess, rate, bool(excess.any()), weights)
+        _m_step(values, expected, excess, 1 / (1 + rate), self.floor)
         return before
 
     def log_prior(self, values: NDArray, weights: NDArray, mass: float) -> float:
         """Σ (α − 1) ln λ − βλ, of which one unit counts as `mass`; without `log_unit`."""
         excess, rate = self._rows_in_unit(values.shape[1], mass)
-        return _log_prior(values, excess, rate, bool(np.any(excess)), weights)
+        return _log_prior(values, excess, rate, bool(excess.any()), weights)
 
     def _rows_in_unit(self, n_components: int, mass: float) -> tuple[NDArray, NDArray]:
         """α − 1 in units of `mass`, and β: one row for all samples, or one for each."""
@@ -146,11 +146,11 @@ class Gamma(NamedTuple):
 
 
 @kernel
-def _m_step(values, expected, excess, rate, inverse, floor):
+def _m_step(values, expected, excess, inverse, floor):
     prefer_wide_vectors()
     n_samples, n_components = values.shape
     for j in range(n_samples):
-        a, b = min(j, excess.shape[0] - 1), min(j, rate.shape[0] - 1)
+        a, b = min(j, excess.shape[0] - 1), min(j, inverse.shape[0] - 1)
         for k in range(n_components):
             updated = (values[j, k] * expected[j, k] + excess[a, k]) * inverse[b, k]
             expected[j, k] = max(updated, floor)
