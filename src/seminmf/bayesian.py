@@ -32,6 +32,7 @@ from ._estimators.build import find_dispersion
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.posterior import PosteriorSkellamSNMF
 from ._estimators.runs import Runner
+from ._estimators.transaction import fits
 from ._model.model import Priors
 from .special import exp_digamma
 
@@ -200,6 +201,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self.batch_size = batch_size
         self.total_samples = total_samples
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -250,7 +252,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         mask = check.check_frozen(frozen, self.n_components, given[1])
         self._check_batches(data, activation_shape=activation_shape)
         check.record_features(self, X)
-        self._stream = None
+        self._keep_parameters()
         self._warn_unobserved(data.summary)
         starts = {"activation_shape": given[0], "atom_shape": given[1]}
         runner, random = self._runner(

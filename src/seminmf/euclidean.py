@@ -22,6 +22,7 @@ from ._estimators import validation as check
 from ._estimators.base import BaseSNMF
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
+from ._estimators.transaction import fits
 from ._kernels.euclidean.nnls import solve_rows
 from ._numerics.compiled import announced
 from ._numerics.scaling import power_of_two, powers_of_two
@@ -144,6 +145,7 @@ class EuclideanSNMF(BaseSNMF):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -195,6 +197,7 @@ class EuclideanSNMF(BaseSNMF):
             sizes = (data.source.shape[0], self.n_components)
             activations = check.check_start("activations", activations, sizes)
         check.record_features(self, X)
+        self._keep_parameters()
         self._warn_unobserved(data.summary)
         self._unit = power_of_two(data.summary.largest)
         largest = power_of_two(float(weights.max()))

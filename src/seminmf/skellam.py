@@ -24,6 +24,7 @@ from ._estimators import validation as check
 from ._estimators.batches import BatchSkellamSNMF
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
+from ._estimators.transaction import fits
 from ._model.model import Priors
 
 SOLVERS = ("newton", "em")
@@ -180,6 +181,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         self.batch_size = batch_size
         self.total_samples = total_samples
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -234,8 +236,8 @@ class SkellamSNMF(BatchSkellamSNMF):
             )
         self._check_batches(data, activations=activations)
         check.record_features(self, X)
+        self._keep_parameters()
         self._warn_unobserved(data.summary)
-        self._stream = None
         self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
         given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
         runner, random = self._runner(checkpoint, checkpoint_every, data.source, **given)

@@ -125,7 +125,7 @@ def _zeros_of(estimator: Any, wanted: str, found: str) -> str:
             f"X must be {wanted} for {type(estimator).__name__}; found {found}, which SkellamSNMF "
             "and BayesianSkellamSNMF take."
         )
-    return estimator.sparse_zeros
+    return estimator._parameter("sparse_zeros")
 
 
 def _check_client(X: Any) -> None:

@@ -22,11 +22,12 @@ from . import validation as check
 from .checkpoint import Journal, describe
 from .files import FittedFields, save
 from .runs import Best, Runner, best_run
+from .transaction import Transactional
 
 S = TypeVar("S")
 
 
-class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the estimators; not for direct use.
 
     An estimator has `components_`, `activations_` and `converged_`, `_solve` for the activations of
@@ -38,6 +39,10 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _default_for_unobserved: str
     # What of a fitted estimator a file holds.
     _fitted_fields: FittedFields
+    # What comes from a fit without being public.
+    _private_state: tuple[str, ...] = ("_unit", "_interrupted", "_kept")
+    # Parameters that a fitted estimator keeps: a change to them is for the next fit.
+    _kept_parameters: tuple[str, ...] = ("n_components",)
 
     # --- the frame of a fit -----------------------------------------------------------------
 
@@ -60,6 +65,15 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _accepted_values(self) -> Accepted:
         """Which numbers X may have."""
         return ANY_NUMBERS
+
+    def _keep_parameters(self) -> None:
+        """Note what the fit was made with."""
+        self._kept = {name: getattr(self, name) for name in self._kept_parameters}
+
+    def _parameter(self, name: str) -> Any:
+        """A parameter as it was in the fit, if there was one."""
+        kept: dict[str, Any] = getattr(self, "_kept", {})
+        return kept[name] if name in kept else getattr(self, name)
 
     def _runner(
         self, path: Any, every: Any, source: Any, **given: NDArray | None
@@ -86,7 +100,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             warnings.warn(
                 f"Interrupted after {last.n_iter} iterations; the best state so far is kept.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif not best.converged:
             warnings.warn(
@@ -94,7 +108,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"gained more than tol={self.tol} of its size over {WINDOW} of them. "
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn_unobserved(self, summary: Summary) -> None:
@@ -104,7 +118,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"{summary.n_empty} samples and {n_features} features have no observed cell; "
                 f"they get {self._default_for_unobserved}.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # --- after the fit ----------------------------------------------------------------------
@@ -132,7 +146,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         self.fit(X, y, **fit_parameters)
         if self._is_solved():
-            return self.activations_
+            return self.activations_.copy()
         return self._solve(self._check_data(X))
 
     def transform(self, X: Any) -> NDArray:

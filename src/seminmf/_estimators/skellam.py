@@ -31,6 +31,8 @@ class BaseSkellamSNMF(BaseSNMF):
 
     _starts: tuple[str, ...] = STARTS
     _default_for_unobserved = "what the prior says"
+    _private_state = (*BaseSNMF._private_state, "_priors", "_stream")
+    _kept_parameters = ("n_components", "likelihood", "check_integer", "sparse_zeros")
 
     # --- the frame of a fit -----------------------------------------------------------------
 
@@ -41,17 +43,18 @@ class BaseSkellamSNMF(BaseSNMF):
         check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
 
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
-        check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
+        check.check_choice("sparse_zeros", self._parameter("sparse_zeros"), ZEROS)
         return super()._check_data(X, fitted=fitted)
 
     def _accepted_values(self) -> Accepted:
         likelihood = self._likelihood()
-        integer = likelihood.integers and self.check_integer
-        return Accepted(integer, likelihood.largest, f"likelihood={self.likelihood!r}")
+        integer = likelihood.integers and self._parameter("check_integer")
+        name = f"likelihood={self._parameter('likelihood')!r}"
+        return Accepted(integer, likelihood.largest, name)
 
     def _likelihood(self) -> Any:
         """The class of the likelihood."""
-        return LIKELIHOODS[self.likelihood]
+        return LIKELIHOODS[self._parameter("likelihood")]
 
     def _choose_unit(self, data: Data, dispersion: float | None = None) -> None:
         """Fix the unit that computations run in."""
@@ -61,7 +64,8 @@ class BaseSkellamSNMF(BaseSNMF):
         self, data: Data, priors: Priors, dispersion: float, frozen: NDArray | None = None
     ) -> AbstractContextManager[Problem]:
         """The problem that algorithms see, with its threads, for a while."""
-        frozen = np.zeros(self.n_components, dtype=bool) if frozen is None else frozen
+        if frozen is None:
+            frozen = np.zeros(self._parameter("n_components"), dtype=bool)
         model = Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
         return open_problem(model, data, self.n_jobs)
 
@@ -141,7 +145,7 @@ class BaseSkellamSNMF(BaseSNMF):
 
     def _gather(self, problem: Problem, rows: Any) -> Any:
         """An array with a column for each component, as users get it."""
-        return problem.executor.gather(rows, self.n_components, problem.dtype)
+        return problem.executor.gather(rows, problem.n_components, problem.dtype)
 
     def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
         if data.source.is_local:

@@ -15,14 +15,12 @@ from .._model.model import Priors, split_signed
 def record_features(estimator: Any, X: Any) -> None:
     """Remember number and names of the features, once nothing can be refused any more."""
     validate_data(estimator, X, reset=True, skip_check_array=True)
-    if hasattr(estimator, "feature_scale_"):
-        del estimator.feature_scale_  # of an earlier fit
 
 
 def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
-    """`value` as an array of float64."""
+    """A copy of `value` as an array of float64: what users change later changes nothing here."""
     try:
-        return np.asarray(value, dtype=np.float64)
+        return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {accepted}; found {value!r}.") from None
 

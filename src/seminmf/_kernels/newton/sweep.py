@@ -18,6 +18,7 @@ from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood
 from ..._model.penalties import Penalty
 from ..._model.priors import Gamma
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots
 from .lane_atoms import Gathered, blocks_of_rows, n_cells
@@ -322,6 +323,17 @@ class RowProblems(NamedTuple):
     atoms: NDArray
     weights: NDArray
 
+    def check(self, shape: tuple[int, ...], activations: NDArray) -> None:
+        """Refuse arrays that do not go with data of this shape, or with each other."""
+        check_arrays(
+            {"J": shape[0], "K": self.atoms.shape[1], "I": shape[1]},
+            activations=("JK", activations),
+            atoms=("2KI", self.atoms),
+            weights=("J", self.weights),
+            prior_shape=("?JK", self.prior.shape),
+            prior_rate=("?JK", self.prior.rate),
+        )
+
 
 def sweep(
     source: BlockSource,
@@ -339,6 +351,8 @@ def sweep(
     Groups of samples whose `gains` are all below `threshold` are only evaluated. `collect` says
     whether what the atoms' step needs is summed up.
     """
+    problems.check(source.shape, activations)
+    check_arrays({"J": len(activations)}, gains=("J", gains))
     atoms, dtype = problems.atoms, problems.atoms.dtype
     n_components, n_features = atoms.shape[1:]
     n_pairs = n_components * (n_components + 1) // 2
