@@ -247,7 +247,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         data = self._check_data(X, fitted=False)
         n_samples, n_features = data.shape
         priors = check.check_priors(self, n_samples, n_features, positive_rate=True)
-        weights = check.check_weight(sample_weight, n_samples)
+        weights = check.check_weight(sample_weight, data)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
         self._check_batches(data, activation_shape=activation_shape)

@@ -16,7 +16,6 @@ from ._algorithms import euclidean
 from ._algorithms.euclidean import LeastSquares, SignedFactors
 from ._algorithms.loop import Result, Stopping
 from ._algorithms.start import Filled, from_kmeans, from_svd
-from ._data.opening import open_source
 from ._data.source import Data, all_blocks
 from ._estimators import validation as check
 from ._estimators.base import BaseSNMF
@@ -188,7 +187,7 @@ class EuclideanSNMF(BaseSNMF):
         """
         self._check_parameters()
         data = self._check_data(X, fitted=False)
-        weights = check.check_weight(sample_weight, data.source.shape[0])
+        weights = check.check_weight(sample_weight, data, has_prior=False)
         shape = (self.n_components, data.source.shape[1])
         if components is not None:
             components = check.check_components(components, shape)
@@ -329,7 +328,7 @@ class EuclideanSNMF(BaseSNMF):
     def _training_membership(self) -> NDArray:
         return self.activations_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean square error of the observed cells, given their samples' activations.
 
         Parameters
@@ -338,16 +337,20 @@ class EuclideanSNMF(BaseSNMF):
             Data, NaN where not observed.
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
 
         Returns
         -------
         float
         """
-        activations = np.asarray(self.transform(X), dtype=np.float64)
-        source: Any = open_source(self, X, fitted=True)
-        total, n_observed = 0.0, 0
-        for block in all_blocks(source):
-            errors = block.X - activations[block.samples] @ self.components_
-            total += float(np.nansum(errors * errors))
-            n_observed += int(np.sum(~np.isnan(errors)))
-        return -total / n_observed
+        self._check_transformable()
+        data, weights = self._check_scored(X, sample_weight)
+        activations = self._solve(data).astype(np.float64)
+        unit = power_of_two(data.summary.largest)
+        total = 0.0
+        for block in all_blocks(data.source):
+            errors = (block.X - activations[block.samples] @ self.components_) / unit
+            total += float(np.nansum(weights[block.samples, None] * errors * errors))
+        with np.errstate(over="ignore"):
+            return float(-np.float64(total / (weights @ data.summary.row_count)) * unit * unit)

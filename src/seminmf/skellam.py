@@ -226,7 +226,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         data = self._check_data(X, fitted=False)
         n_samples, n_features = data.shape
         priors = check.check_priors(self, n_samples, n_features, positive_rate=False)
-        weights = check.check_weight(sample_weight, n_samples)
+        weights = check.check_weight(sample_weight, data)
         if atoms is not None:
             atoms = check.check_atoms(atoms, self.n_components, n_features)
         mask = check.check_frozen(frozen, self.n_components, atoms)

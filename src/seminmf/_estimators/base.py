@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from .._algorithms.cells import fill
 from .._algorithms.loop import UNRECORDED, WINDOW, Result
 from .._data.opening import open_source
+from .._data.reading import is_pandas, library_of
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from . import validation as check
@@ -58,9 +59,18 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
         source = open_source(self, X, fitted=fitted)
         source, summary = source.check(self._accepted_values(), fitted=fitted)
-        if summary is not NOTHING_KNOWN:
+        if not fitted:
             check.check_observed(summary)
         return Data.unweighted(source, summary)
+
+    def _check_scored(self, X: Any, sample_weight: Any) -> tuple[Data, NDArray]:
+        """Data to be scored, and weights of their samples, of which the largest is 1."""
+        data = self._check_data(X)
+        weights = check.check_weight(sample_weight, data, has_prior=False)
+        weights = weights / weights.max()
+        if data.summary is not NOTHING_KNOWN:
+            check.check_scored(float(weights @ data.summary.row_count))
+        return data, weights
 
     def _accepted_values(self) -> Accepted:
         """Which numbers X may have."""
@@ -303,6 +313,8 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
 def like(X: Any, values: NDArray) -> Any:
     """`values` as a DataFrame with the labels of X, if X is one."""
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+    if is_pandas(X):
         return type(X)(values, index=X.index, columns=X.columns)
+    if library_of(X) == "polars":
+        return type(X)(values, schema=X.columns, orient="row")
     return values

@@ -80,7 +80,8 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
                 "X must be a batch in memory for partial_fit; found a Dask array, which `fit` "
                 "takes."
             )
-        data = data._replace(weights=check.check_weight(sample_weight, data.shape[0]))
+        check.check_observed(data.summary)
+        data = data._replace(weights=check.check_weight(sample_weight, data))
         priors = self._check_batch_priors(data.shape[1])
         if not hasattr(self, "atoms_"):
             self._begin(data, priors)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._algorithms.acceleration import METHODS as ACCELERATIONS
 from .._algorithms.cells import fill_samples, score_samples, source_samples
@@ -90,7 +90,7 @@ class BaseSkellamSNMF(BaseSNMF):
     def _per_sample_prior(self) -> bool:
         return self._priors.activations.n_rows > 1
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of the observed cells, given their samples' activations.
 
         For likelihood "integer" it is the mean of ln P. For "real" it is the mean of the saddle-
@@ -103,16 +103,20 @@ class BaseSkellamSNMF(BaseSNMF):
             Data, NaN where not observed.
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
 
         Returns
         -------
         float
         """
         self._check_transformable()
-        with self._fitted_problem(self._check_data(X)) as problem:
-            rows = (self._solve_rows(problem),)
+        data, weights = self._check_scored(X, sample_weight)
+        with self._fitted_problem(data) as problem:
+            rows = self._solve_rows(problem), problem.executor.scatter(weights)
             shared = self.atoms_, self.dispersion_
             _, (total, n_observed) = problem.over_samples(score_samples, rows, *shared)
+        check.check_scored(n_observed)
         return total / n_observed
 
     def sources(self, X: Any) -> NDArray:
