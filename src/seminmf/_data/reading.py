@@ -132,7 +132,7 @@ def _from_rows(rows: list | tuple, name: str) -> Any:
         array = np.ma.array(rows) if masked else np.asarray(rows)
     except ValueError:  # rows of several lengths
         return rows
-    if array.dtype.kind == "f" and (np.abs(array) > _EXACT).any():
+    if array.dtype.kind == "f" and (np.abs(array) >= _EXACT).any():
         # Integers among other numbers, which are rounded already.
         _from_objects(np.asarray(rows, dtype=object), name, _IN_X)
     return array
@@ -167,8 +167,9 @@ def _from_pandas(frame: Any, name: str) -> NDArray:
 def _from_series(column: Any, name: str, place: Place) -> NDArray:
     """A column of a DataFrame, as an array of that one column."""
     dtype = column.dtype
-    if isinstance(dtype, np.dtype) or hasattr(dtype, "subtype"):  # pandas' sparse columns
-        return as_numbers_only(_upright(np.asarray(column)), name, place)
+    if isinstance(dtype, np.dtype) or hasattr(column, "sparse"):
+        values = np.asarray(column, dtype=getattr(dtype, "subtype", dtype))
+        return as_numbers_only(_upright(values), name, place)
     if dtype.kind not in "biuf":
         return as_numbers_only(_upright(column.to_numpy(dtype=object)), name, place)
     if dtype.kind in "iu":
