@@ -350,7 +350,9 @@ class EuclideanSNMF(BaseSNMF):
         unit = power_of_two(data.summary.largest)
         total = 0.0
         for block in all_blocks(data.source):
-            errors = (block.X - activations[block.samples] @ self.components_) / unit
-            total += float(np.nansum(weights[block.samples, None] * errors * errors))
+            errors = block.X - activations[block.samples] @ self.components_
+            errors /= unit
+            errors *= errors
+            total += float(np.sum(weights[block.samples] * np.nansum(errors, axis=1)))
         with np.errstate(over="ignore"):
             return float(-np.float64(total / (weights @ data.summary.row_count)) * unit * unit)

@@ -59,7 +59,7 @@ def _refuse_objects(table: Any, error: str) -> None:
     if "could not convert" in error:
         raise ValueError(f"{wanted}; found text ({error}).") from None
     if "float() argument" in error:
-        raise ValueError(f"{wanted}; found a cell of type {error.rpartition(' ')[2]}.") from None
+        raise TypeError(f"{wanted}; found a cell that is none ({error}).") from None
 
 
 def _is_on_disk(X: Any) -> bool:
