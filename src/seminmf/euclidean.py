@@ -26,6 +26,8 @@ from ._kernels.euclidean.nnls import solve_rows
 from ._numerics.compiled import announced
 from ._numerics.scaling import power_of_two, powers_of_two
 
+# Components are brought back to size 1 if they are larger than this, or smaller than its inverse.
+_LARGEST = 1e15
 # A random start's activations, and what K-means' indicators get on top: no rule leaves a 0 that it
 # multiplies.
 _LEAST_START = 1e-4
@@ -38,7 +40,8 @@ class EuclideanSNMF(BaseSNMF):
     """Semi-nonnegative matrix factorization by least squares, the classic one.
 
     It minimises ½ Σ (x − activations · components)² over the observed cells, with activations ≥ 0
-    and components of any sign.
+    and components of any sign. In gaps, the square of what each component puts there counts with a
+    weight of 1e-4: it decides where few observed cells do not.
 
     Parameters
     ----------
@@ -72,7 +75,7 @@ class EuclideanSNMF(BaseSNMF):
     activations_ : ndarray of shape (n_samples, n_components)
         Activations of the training data.
     objective_ : float
-        −½ Σ (x − activations · components)² at the end.
+        −½ Σ (x − activations · components)² at the end, less the squares in gaps.
     objectives_ : ndarray of shape (n_iter_ + 1,)
         Its values from the start to the end.
     n_iter_ : int
@@ -252,6 +255,10 @@ class EuclideanSNMF(BaseSNMF):
         result = runner.run(euclidean, problem, begin, self.solver, stopping)
         result = self._finish(problem, runner, result)
         activations, components = result.state
+        sizes = np.abs(components).max(axis=1)
+        # Only products are decided: a component may have drifted out of the range of its type.
+        drifted = (sizes > _LARGEST) | ((sizes > 0) & (sizes < 1 / _LARGEST))
+        scale = np.where(drifted, 1 / powers_of_two(sizes), scale)
         return result._replace(
             state=SignedFactors(activations / scale, components * scale[:, None])
         )

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from squares_in_gaps import cost_of_gaps
 
 from seminmf._data.dense import DenseSource
 from seminmf._data.executor import LocalExecutor
-from seminmf._kernels.euclidean.least_squares import DESCEND, KEEP, MULTIPLY, sweep
+from seminmf._kernels.euclidean.least_squares import DESCEND, GAP_WEIGHT, KEEP, MULTIPLY, sweep
 
 SIZES = [(5, 1, 2), (37, 5, 3), (70, 21, 4)]
 
@@ -40,8 +41,9 @@ def run(problem, rule, unit=1.0, **options):
 
 
 def loss_of(problem, activations):
-    residuals = problem["X"] - activations @ problem["components"]
-    return np.nansum(problem["sample_weight"][:, None] * residuals**2)
+    X, components, weights = (problem[name] for name in ("X", "components", "sample_weight"))
+    errors = np.nansum(weights[:, None] * (X - activations @ components) ** 2)
+    return errors + cost_of_gaps(X, activations, components, weights)
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
@@ -55,6 +57,8 @@ def test_sums(sizes, gaps):
     assert found.loss == pytest.approx(loss_of(problem, activations), rel=1e-12)
     assert_allclose(found.products, weighted.T @ np.nan_to_num(problem["X"]), rtol=1e-11)
     grams = np.einsum("jk,jl,ji->ikl", weighted, activations, seen.astype(float))
+    in_gaps = np.einsum("jk,jk,ji->ik", weighted, activations, (~seen).astype(float))
+    grams += GAP_WEIGHT * in_gaps[:, :, None] * np.eye(in_gaps.shape[1])
     assert_allclose(np.broadcast_to(found.grams, grams.shape), grams, rtol=1e-11)
 
 
@@ -65,8 +69,10 @@ def test_no_rule_raises_the_loss_of_a_sample(sizes, rule, gaps):
     problem = draw(sizes, gaps)
     found = run(problem, rule)
     assert (found.activations >= 0).all()
+    X, components = problem["X"], problem["components"]
     losses = [
-        np.nansum((problem["X"] - activations @ problem["components"]) ** 2, axis=1)
+        np.nansum((X - activations @ components) ** 2, axis=1)
+        + [cost_of_gaps(X[[j]], a[None], components) for j, a in enumerate(activations)]
         for activations in (problem["activations"], found.activations)
     ]
     assert (losses[1] <= losses[0] * (1 + 1e-12)).all()

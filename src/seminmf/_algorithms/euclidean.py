@@ -3,7 +3,8 @@
 The components are optimal for the activations, so these are what is extrapolated: the step from
 the last activations to the new ones is continued by a share of it, the momentum. The next sweep
 judges the point; if it is no better than the last one, the iteration goes back to the activations
-without extrapolation. Whatever the rule, the objective, −½ Σ (x − a W)², never falls.
+without extrapolation. Whatever the rule, the objective, −½ Σ (x − a W)² less the squares in gaps,
+never falls.
 
 References
 ----------
@@ -136,7 +137,7 @@ def step(problem: LeastSquares, state: DescentState) -> tuple[DescentState, Info
 
 
 def objective(problem: LeastSquares, point: SignedFactors) -> float:
-    """−½ Σ weight (x − a W)² at a point."""
+    """−½ Σ weight (x − a W)² at a point, less the squares in gaps."""
     return -0.5 * problem.sweep(point, KEEP).loss
 
 

@@ -2,6 +2,10 @@
 
 The rules for a sample's activations a see its residual, x − a W, and the Gram matrix of W. Where
 the sample has gaps, both are over its observed features alone.
+
+Few observed cells may leave a component free to be anything in a gap. There the square of what each
+component puts into it, a_k W_ki, counts with a small weight: a ridge on the diagonals of the Gram
+matrices, which decides where the data do not, in any unit, and is nothing where there are no gaps.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ _ROUNDS = 4
 # few features is wide, one of many is narrow enough for the cache.
 _WIDEST, _NARROWEST = 64, 16
 _PANEL_CELLS = 1 << 14
+# Weight of the squares in gaps, against those of errors in cells.
+GAP_WEIGHT = 1e-4
 # Tasks of a sweep, fewer where the Gram matrices of all features are large.
 _MOST_TASKS, _MOST_NUMBERS = 64, 1 << 24
 
@@ -41,11 +47,11 @@ class Sums(NamedTuple):
     ahead : (J, K) array
         The same, extrapolated; the sums that follow are at these.
     loss : float
-        Σ weight (x − a W)² at the activations that the sweep started from.
+        Σ weight (x − a W)² at the activations that the sweep started from, and the squares in gaps.
     products : (K, I) array
         Σ_j weight a x, over the observed cells of each feature.
     grams : (1 or I, K, K) array
-        Σ_j weight a aᵀ, for each feature if there are gaps.
+        Σ_j weight a aᵀ, for each feature if there are gaps, with the squares in them.
     """
 
     activations: NDArray
@@ -66,14 +72,15 @@ def panel_width(n_features):
 
 @kernel
 def gram_of_row(x, components, gram):
-    """W Wᵀ over the observed features of a sample."""
+    """W Wᵀ over the observed features of a sample, and the squares in its gaps."""
     n_components, n_features = components.shape
     for k in range(n_components):
         for l in range(k + 1):
+            in_gaps = GAP_WEIGHT if k == l else 0.0
             total = 0.0
             for i in range(n_features):
-                if not math.isnan(x[i]):
-                    total += components[k, i] * components[l, i]
+                weight = in_gaps if math.isnan(x[i]) else 1.0
+                total += weight * components[k, i] * components[l, i]
             gram[k, l] = gram[l, k] = total
 
 
@@ -112,6 +119,26 @@ def _residuals(x, seen, values, transposed, residual, squares):
         for p in range(width):
             row[p] = (x_row[p] - row[p]) * seen_row[p]
             squares[p] += row[p] * row[p]
+
+
+@part
+def _count_gaps(seen, squared_components, values, gradient, squares):
+    """Add the squares in gaps to each sample's loss, and what they pull to its gradient."""
+    n_components, width = values.shape
+    n_features = len(seen)
+    for i in range(n_features):
+        for p in range(width):
+            seen[i, p] = GAP_WEIGHT * (1.0 - seen[i, p])
+    pull = np.empty((n_components, width))
+    multiply(squared_components, seen, 0.0, pull)
+    for k in range(n_components):
+        for p in range(width):
+            pulled = pull[k, p] * values[k, p]
+            gradient[k, p] -= pulled
+            squares[p] += pulled * values[k, p]
+    for i in range(n_features):
+        for p in range(width):
+            seen[i, p] = 0.0 if seen[i, p] > 0.0 else 1.0
 
 
 @part
@@ -196,9 +223,11 @@ def _add_up(x, seen, panel_weights, values, scaled, spare, products, grams):
     for i in range(n_features if len(grams) > 1 else 0):
         for k in range(n_components):
             for l in range(k + 1):
+                in_gaps = GAP_WEIGHT if k == l else 0.0
                 total = 0.0
                 for p in range(width):
-                    total += scaled[0, k, p] * values[0, l, p] * seen[i, p]
+                    weight = seen[i, p] + in_gaps * (1.0 - seen[i, p])
+                    total += scaled[0, k, p] * values[0, l, p] * weight
                 grams[i, k, l] += total
                 if l < k:
                     grams[i, l, k] += total
@@ -213,7 +242,7 @@ def _sweep_rows(
     n_samples, n_features = X.shape
     n_components = len(components)
     width = panel_width(n_features)
-    transposed = components.T.copy()
+    transposed, squared_components = components.T.copy(), components * components
     # Those with a leading axis of 1 are sums over one pair, for `dots`.
     x, values = np.empty((1, n_features, width)), np.empty((1, n_components, width))
     seen, residual = np.empty((n_features, width)), np.empty((n_features, width))
@@ -228,10 +257,12 @@ def _sweep_rows(
             panel_weights[p] = weights[first + p] if p < n_rows else 0.0
         gaps = _fetch(X, factor, start, first, n_rows, x[0], seen, values[0])
         _residuals(x[0], seen, values[0], transposed, residual, squares)
+        multiply(components, residual, 0.0, gradient)
+        if gaps:
+            _count_gaps(seen, squared_components, values[0], gradient, squares)
         for p in range(width):
             loss += panel_weights[p] * squares[p]
         if rule != KEEP:
-            multiply(components, residual, 0.0, gradient)
             if gaps or not filled:
                 _grams_of_panel(X, first, n_rows, components, gram, own, gaps, grams)
                 filled = not gaps
