@@ -20,6 +20,7 @@ from ._data.opening import open_source
 from ._data.source import Data, all_blocks
 from ._estimators import validation as check
 from ._estimators.base import BaseSNMF
+from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
 from ._kernels.euclidean.nnls import solve_rows
@@ -144,6 +145,7 @@ class EuclideanSNMF(BaseSNMF):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @unlocks_checkpoint
     def fit(
         self,
         X: Any,

@@ -22,6 +22,7 @@ from ._data.executor import per_sample
 from ._data.source import Data
 from ._estimators import validation as check
 from ._estimators.batches import BatchSkellamSNMF
+from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
 from ._model.model import Priors
@@ -180,6 +181,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         self.batch_size = batch_size
         self.total_samples = total_samples
 
+    @unlocks_checkpoint
     def fit(
         self,
         X: Any,
