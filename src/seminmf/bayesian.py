@@ -33,6 +33,7 @@ from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.posterior import PosteriorSkellamSNMF
 from ._estimators.runs import Runner
+from ._estimators.transaction import fits
 from ._model.model import Priors
 from .special import exp_digamma
 
@@ -201,6 +202,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self.batch_size = batch_size
         self.total_samples = total_samples
 
+    @fits
     @unlocks_checkpoint
     def fit(
         self,
@@ -247,12 +249,12 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         data = self._check_data(X, fitted=False)
         n_samples, n_features = data.shape
         priors = check.check_priors(self, n_samples, n_features, positive_rate=True)
-        weights = check.check_weight(sample_weight, n_samples)
+        weights = check.check_weight(sample_weight, data)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
         self._check_batches(data, activation_shape=activation_shape)
         check.record_features(self, X)
-        self._stream = None
+        self._keep_parameters()
         self._warn_unobserved(data.summary)
         starts = {"activation_shape": given[0], "atom_shape": given[1]}
         runner, random = self._runner(

@@ -16,13 +16,13 @@ from ._algorithms import euclidean
 from ._algorithms.euclidean import LeastSquares, SignedFactors
 from ._algorithms.loop import Result, Stopping
 from ._algorithms.start import Filled, from_kmeans, from_svd
-from ._data.opening import open_source
 from ._data.source import Data, all_blocks
 from ._estimators import validation as check
 from ._estimators.base import BaseSNMF
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
+from ._estimators.transaction import fits
 from ._kernels.euclidean.nnls import solve_rows
 from ._numerics.compiled import announced
 from ._numerics.scaling import power_of_two, powers_of_two
@@ -145,6 +145,7 @@ class EuclideanSNMF(BaseSNMF):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @fits
     @unlocks_checkpoint
     def fit(
         self,
@@ -188,7 +189,7 @@ class EuclideanSNMF(BaseSNMF):
         """
         self._check_parameters()
         data = self._check_data(X, fitted=False)
-        weights = check.check_weight(sample_weight, data.source.shape[0])
+        weights = check.check_weight(sample_weight, data, has_prior=False)
         shape = (self.n_components, data.source.shape[1])
         if components is not None:
             components = check.check_components(components, shape)
@@ -197,6 +198,7 @@ class EuclideanSNMF(BaseSNMF):
             sizes = (data.source.shape[0], self.n_components)
             activations = check.check_start("activations", activations, sizes)
         check.record_features(self, X)
+        self._keep_parameters()
         self._warn_unobserved(data.summary)
         self._unit = power_of_two(data.summary.largest)
         largest = power_of_two(float(weights.max()))
@@ -328,7 +330,7 @@ class EuclideanSNMF(BaseSNMF):
     def _training_membership(self) -> NDArray:
         return self.activations_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean square error of the observed cells, given their samples' activations.
 
         Parameters
@@ -337,16 +339,22 @@ class EuclideanSNMF(BaseSNMF):
             Data, NaN where not observed.
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
 
         Returns
         -------
         float
         """
-        activations = np.asarray(self.transform(X), dtype=np.float64)
-        source: Any = open_source(self, X, fitted=True)
-        total, n_observed = 0.0, 0
-        for block in all_blocks(source):
+        self._check_transformable()
+        data, weights = self._check_scored(X, sample_weight)
+        activations = self._solve(data).astype(np.float64)
+        unit = power_of_two(data.summary.largest)
+        total = 0.0
+        for block in all_blocks(data.source):
             errors = block.X - activations[block.samples] @ self.components_
-            total += float(np.nansum(errors * errors))
-            n_observed += int(np.sum(~np.isnan(errors)))
-        return -total / n_observed
+            errors /= unit
+            errors *= errors
+            total += float(np.sum(weights[block.samples] * np.nansum(errors, axis=1)))
+        with np.errstate(over="ignore"):
+            return float(-np.float64(total / (weights @ data.summary.row_count)) * unit * unit)

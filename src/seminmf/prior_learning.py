@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from ._estimators import validation as check
 from ._estimators.runs import Progress
+from ._estimators.transaction import Transactional, fits, goes_on
 from ._model import sharing as _sharing
 from ._model.model import PARAMETERS
 from ._model.sharing import Sharing
@@ -32,7 +33,7 @@ _COMPONENT_AXIS = 1
 _LARGEST = 400
 
 
-class PriorLearner(BaseEstimator):
+class PriorLearner(Transactional, BaseEstimator):
     """Learn the prior of a Bayesian estimator from many matrices of the same kind.
 
     Parameters
@@ -121,6 +122,7 @@ class PriorLearner(BaseEstimator):
     _seed: int
     _n_samples: int
     _learned: Learned
+    _private_state = ("_seed", "_n_samples", "_learned")
 
     def __init__(
         self,
@@ -151,6 +153,7 @@ class PriorLearner(BaseEstimator):
 
     # --- online -----------------------------------------------------------------------------
 
+    @goes_on
     def partial_fit(self, X: Any, y: Any = None) -> PriorLearner:
         """Fit one more matrix with the present prior, and learn from it.
 
@@ -190,6 +193,7 @@ class PriorLearner(BaseEstimator):
 
     # --- batch ------------------------------------------------------------------------------
 
+    @fits
     def fit(self, X: Iterable[Any], y: Any = None) -> PriorLearner:
         """Learn from a collection: posteriors and prior in turn, until the total bound converges.
 
@@ -228,7 +232,7 @@ class PriorLearner(BaseEstimator):
                 f"No convergence after max_iter={self.max_iter} rounds: the total bound still "
                 f"gained more than tol={self.tol} in the last one. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         check.record_features(self, matrices[0])
         self.scale_, self._seed, self._n_samples = collection.scale, seed, n_samples
@@ -306,7 +310,7 @@ class PriorLearner(BaseEstimator):
         )
         if self.hyperprior == 0:
             raise ValueError(f"{reason}, or set hyperprior above 0.")
-        warnings.warn(f"{reason}. The hyperprior alone holds them.", UserWarning, stacklevel=3)
+        warnings.warn(f"{reason}. The hyperprior alone holds them.", UserWarning, stacklevel=4)
 
     def _maps(self, n_samples: int, n_features: int) -> Maps:
         """The sharing maps for matrices of this size, with the rows they need."""
@@ -339,6 +343,13 @@ class PriorLearner(BaseEstimator):
 
     def _check_settings(self, n_features: int, plan: Plan) -> None:
         """Refuse settings that do not go on with what has been learned."""
+        for name in self.estimator._kept_parameters:
+            kept, now = (getattr(model, name) for model in (self.estimator_, self.estimator))
+            if now != kept:
+                raise ValueError(
+                    f"The estimator's {name} must stay what it was when the stream began, "
+                    f"{kept!r}; found {now!r}."
+                )
         start = self._start(self._n_samples, n_features, plan)
         shapes = [
             [part.shape for part in (*known.statistics[1:3], *known.potential)]
@@ -389,7 +400,7 @@ class PriorLearner(BaseEstimator):
     def _warn_of_bounds(self, plan: Plan) -> None:
         """Say what met a bound, when all else is done."""
         for note in bounds_met(self._learned.prior, plan.maps):
-            warnings.warn(note, UserWarning, stacklevel=3)
+            warnings.warn(note, UserWarning, stacklevel=4)
 
     def save(self, path: Any) -> None:
         """Write the learner to a file that `seminmf.load` reads, to go on with its stream.

@@ -25,6 +25,7 @@ from ._estimators.batches import BatchSkellamSNMF
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
+from ._estimators.transaction import fits
 from ._model.model import Priors
 
 SOLVERS = ("newton", "em")
@@ -181,6 +182,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         self.batch_size = batch_size
         self.total_samples = total_samples
 
+    @fits
     @unlocks_checkpoint
     def fit(
         self,
@@ -226,7 +228,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         data = self._check_data(X, fitted=False)
         n_samples, n_features = data.shape
         priors = check.check_priors(self, n_samples, n_features, positive_rate=False)
-        weights = check.check_weight(sample_weight, n_samples)
+        weights = check.check_weight(sample_weight, data)
         if atoms is not None:
             atoms = check.check_atoms(atoms, self.n_components, n_features)
         mask = check.check_frozen(frozen, self.n_components, atoms)
@@ -236,8 +238,8 @@ class SkellamSNMF(BatchSkellamSNMF):
             )
         self._check_batches(data, activations=activations)
         check.record_features(self, X)
+        self._keep_parameters()
         self._warn_unobserved(data.summary)
-        self._stream = None
         self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
         given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
         runner, random = self._runner(checkpoint, checkpoint_every, data.source, **given)

@@ -15,8 +15,12 @@ from .problem import Problem
 
 
 class Evaluated(NamedTuple):
-    """Some cells in the unit of X, their samples' activations, their rates, and U and level."""
+    """Some cells in the unit of X, their samples' activations, their rates, and U and level.
 
+    `samples` are the numbers of their samples, and broadcast to x.
+    """
+
+    samples: NDArray
     x: NDArray
     activations: NDArray
     rates: Any
@@ -37,26 +41,29 @@ def _evaluated(
         for samples, features, x in source.stored():
             own = activations[samples]
             rates = np.einsum("nk,skn->sn", own, atoms[:, :, features])
-            yield Evaluated(x, own, rates, evaluate_cells(likelihood, x, *rates))
+            yield Evaluated(samples, x, own, rates, evaluate_cells(likelihood, x, *rates))
         return
     for block in all_blocks(source):
+        samples = np.arange(block.samples.start, block.samples.stop)[:, None]
         own = activations[block.samples]
         rates = own @ atoms
-        yield Evaluated(block.X, own, rates, evaluate_cells(likelihood, block.X, *rates))
+        cells = evaluate_cells(likelihood, block.X, *rates)
+        yield Evaluated(samples, block.X, own, rates, cells)
 
 
 @per_sample(sums=2)
 def score_samples(
-    problem: Problem, activations: NDArray, atoms: NDArray, dispersion: float
+    problem: Problem, activations: NDArray, weights: NDArray, atoms: NDArray, dispersion: float
 ) -> tuple[tuple, tuple]:
-    """Log-density of the observed cells, and their number."""
+    """Log-density of the observed cells, and their number, each cell as its sample's weight."""
     likelihood = problem.model.likelihood.in_unit_of_data()._replace(dispersion=dispersion)
-    total, n_observed = 0.0, 0
-    for x, _, rates, cells in _evaluated(problem, activations, atoms):
+    total, n_observed = 0.0, 0.0
+    for samples, x, _, rates, cells in _evaluated(problem, activations, atoms):
         observed = ~np.isnan(x)
-        terms = likelihood.log_density(cells.log_likelihood, x, *rates)
-        total += float(np.sum(terms[observed]))
-        n_observed += int(observed.sum())
+        terms = likelihood.log_density(cells.log_likelihood, x, *rates)[observed]
+        own = np.broadcast_to(weights[samples], x.shape)[observed]
+        total += float(np.sum(own * terms))
+        n_observed += float(own.sum())
     return (), (total, n_observed)
 
 
@@ -64,7 +71,7 @@ def score_samples(
 def source_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
     """E[Z_0k − Z_1k | x] = λ_k (θ_0k U_0 − θ_1k U_1): the diffnomial's mean."""
     blocks = []
-    for x, own, _, cells in _evaluated(problem, activations, atoms, dense=True):
+    for _, x, own, _, cells in _evaluated(problem, activations, atoms, dense=True):
         positive = np.einsum("ji,ki->jik", cells.u0, atoms[0])
         negative = np.einsum("ji,ki->jik", cells.u1, atoms[1])
         blocks.append((own[:, None, :] * (positive - negative)).astype(x.dtype, copy=False))

@@ -288,14 +288,14 @@ class _Sums(NamedTuple):
 
 def _sweep(problem: Problem, proposal: _Proposal, state: NewtonState) -> tuple[tuple, _Sums]:
     """Newton steps on all activations but those that had next to nothing to gain."""
-    n_samples, n_features = problem.data.shape
+    n_features = problem.data.shape[1]
     rows, sums = problem.over_samples(
         _sweep_samples,
         (proposal.activations, state.previous.activations, state.gains),
         proposal.totals,
         proposal.momentum,
         proposal.atoms,
-        _NEGLIGIBLE * state.gain / n_samples,
+        _NEGLIGIBLE * state.gain / problem.data.total_weight,
         _features_at_once(problem) == n_features,
     )
     return rows, _Sums(*sums)

@@ -129,7 +129,7 @@ def summary(model: Any) -> dict[str, Any]:
     objective = "lower_bound_" if hasattr(model, "lower_bound_") else "objective_"
     found = {
         "estimator": type(model).__name__,
-        "n_components": model.n_components,
+        "n_components": len(model.components_),
         "n_samples": len(model.activations_),
         "n_features": model.n_features_in_,
         "converged": model.converged_,

@@ -12,6 +12,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .dense import DenseSource
+from .reading import as_numbers_only, within
 from .source import Block, BlockSource, float_type
 
 # Bytes of a block. A task has two of them at a time, one to work on and one that is being read.
@@ -38,7 +39,9 @@ class DiskSource(BlockSource):
 
     def rows(self, start: int, stop: int) -> NDArray:
         """Samples `start` to `stop`, copied into memory."""
-        return np.array(self.X[start:stop, self._features], dtype=self.dtype, order="C")
+        block = np.asanyarray(self.X[start:stop, self._features])  # some have a mask
+        block = as_numbers_only(block, place=within(start, self._features.start))
+        return np.array(block, dtype=self.dtype, order="C")
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks that are read ahead by a thread."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_n_features, validate_data
 
 from .dense import DenseSource
 from .disk import DiskSource
+from .reading import as_meant, library_of, refuse_rounded
 from .source import Source
 from .sparse import SparseSource, ZeroFilledSource
 
@@ -24,7 +25,7 @@ def open_source(estimator: Any, X: Any, *, fitted: bool) -> Source:
     """X as a source, with the features of the fit if there was one; no look at its values."""
     if sparse.issparse(X):
         return _open_sparse(estimator, X, fitted=fitted)
-    if type(X).__module__.partition(".")[0] == "dask":
+    if library_of(X) == "dask":
         return _open_chunked(estimator, X, fitted=fitted)
     if _is_on_disk(X):
         _check_table(estimator, X, fitted=fitted)
@@ -35,30 +36,40 @@ def open_source(estimator: Any, X: Any, *, fitted: bool) -> Source:
 def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
     """X as a two-dimensional float array, with the features of the fit if there was one."""
     accepted: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    table = as_meant(X)
     try:
-        if fitted:
-            return validate_data(estimator, X, reset=False, **accepted)
-        return sklearn.utils.check_array(X, estimator=estimator, input_name="X", **accepted)
+        with np.errstate(over="ignore"):  # what is too large for float64 is refused as infinite
+            array = sklearn.utils.check_array(
+                table, estimator=estimator, input_name="X", **accepted
+            )
     except (TypeError, ValueError) as error:
-        if "omplex" in str(error):
-            found = np.asarray(X).dtype
-            raise ValueError(
-                f"Complex data not supported: X must be real; found {found}."
-            ) from None
-        if "could not convert" in str(error):
-            raise ValueError(
-                f"X must hold numbers, with NaN for gaps; found text ({error})."
-            ) from error
+        _refuse_objects(table, str(error))
         raise
+    if fitted:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    return array
+
+
+def _refuse_objects(table: Any, error: str) -> None:
+    """Refuse what NumPy could not make numbers of, for the reason that it gave."""
+    if "omplex" in error:
+        found = np.asarray(table).dtype
+        raise ValueError(f"Complex data not supported: X must be real; found {found}.") from None
+    wanted = "X must hold numbers, with NaN for gaps"
+    if "could not convert" in error:
+        raise ValueError(f"{wanted}; found text ({error}).") from None
+    if "float() argument" in error:
+        raise TypeError(f"{wanted}; found a cell that is none ({error}).") from None
 
 
 def _is_on_disk(X: Any) -> bool:
     """Whether X is a large memory map, or no array but sliced like one."""
     if isinstance(X, np.memmap):
         return X.nbytes >= _LARGE
-    table = hasattr(X, "iloc") or hasattr(X, "__dataframe__") or hasattr(X, "__array_namespace__")
-    sliced = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
-    return sliced and not table and not isinstance(X, (np.ndarray, np.generic))
+    in_memory = ("iloc", "__dataframe__", "__array_namespace__", "__dlpack__")
+    if isinstance(X, (np.ndarray, np.generic)) or any(hasattr(X, name) for name in in_memory):
+        return False
+    return all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
 
 
 def _check_table(estimator: Any, X: Any, *, fitted: bool) -> None:
@@ -66,7 +77,7 @@ def _check_table(estimator: Any, X: Any, *, fitted: bool) -> None:
     shape = tuple(X.shape)
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"X must have samples and features, both at least 1; found shape {shape}.")
-    if not (np.issubdtype(X.dtype, np.integer) or np.issubdtype(X.dtype, np.floating)):
+    if X.dtype.kind not in "biuf":
         raise ValueError(f"X must hold real numbers, with NaN for gaps; found {X.dtype}.")
     if fitted:
         _check_n_features(estimator, X, reset=False)
@@ -78,19 +89,35 @@ def _open_sparse(estimator: Any, X: Any, *, fitted: bool) -> Source:
     return sparse_source(X, zeros)
 
 
-def sparse_source(X: Any, zeros: str) -> Source:
-    """A sparse matrix as a source, whatever its format."""
+def sparse_source(X: Any, zeros: str, first_row: int = 0) -> Source:
+    """A sparse matrix as a source, whatever its format; samples count from `first_row`."""
     _check_indices(X)
-    stored = sparse.csr_array(X)
+    stored = sparse.csr_array(X.astype(np.float64) if X.dtype == np.float16 else X)
     if not stored.has_canonical_format:
         stored = stored.copy()  # the user's stays as it is
         stored.sum_duplicates()
+    stored = _in_compiled_type(stored, first_row)
     if np.isnan(stored.data).any():
         raise ValueError(
             "X must not store NaN if it is sparse: with sparse_zeros='missing' a cell that is not "
             f"stored is a gap; found {int(np.isnan(stored.data).sum())} NaN."
         )
     return SparseSource(stored) if zeros == "missing" else ZeroFilledSource(stored)
+
+
+def _in_compiled_type(stored: Any, first_row: int) -> Any:
+    """A sparse matrix of integers, float32 or float64, which are what kernels are compiled for."""
+    if stored.dtype.kind in "iu":
+
+        def place(index: tuple[int, ...]) -> str:
+            row, column = SparseSource(stored).cell(index[0])
+            return f"in row {first_row + row}, column {column}"
+
+        refuse_rounded(stored.data, "X", place)
+    elif stored.dtype not in (np.float32, np.float64):
+        with np.errstate(over="ignore"):  # what is too large is refused as infinite
+            return stored.astype(np.float64)
+    return stored
 
 
 def _open_chunked(estimator: Any, X: Any, *, fitted: bool) -> Source:
@@ -125,7 +152,7 @@ def _zeros_of(estimator: Any, wanted: str, found: str) -> str:
             f"X must be {wanted} for {type(estimator).__name__}; found {found}, which SkellamSNMF "
             "and BayesianSkellamSNMF take."
         )
-    return estimator.sparse_zeros
+    return estimator._parameter("sparse_zeros")
 
 
 def _check_client(X: Any) -> None:

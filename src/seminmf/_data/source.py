@@ -136,7 +136,7 @@ class BlockSource:
             refuse_values(block.X, accepted, first_row + block.samples.start)
             parts.append(summarise_rows(block.X))
         summary = Summary.combine(parts)
-        accepted.check_largest(summary.largest)
+        accepted.check_largest(summary.largest, self.shape[1], self.dtype)
         return summary
 
 

@@ -112,7 +112,7 @@ class SparseSource(_Stored):
         """The sums over the stored cells, or a refusal of one of them."""
         refuse_values(self.X.data[None], accepted, first_row, self.cell)
         summary = summarise_cells(self.X)
-        accepted.check_largest(summary.largest)
+        accepted.check_largest(summary.largest, self.shape[1], self.dtype)
         return summary
 
     def dense(self) -> DenseSource:

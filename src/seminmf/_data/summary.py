@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+# Sums over samples, and activations, which are of the size of a sum over features, may be so many
+# times the largest |x| times the number of features.
+_ROOM_FOR_SUMS = 2.0**20
+
 
 class Summary(NamedTuple):
     """Sums over the observed cells.
@@ -103,13 +107,14 @@ def summarise_rows(block: NDArray) -> Summary:
     observed = ~np.isnan(block)
     values = np.where(observed, block, 0).astype(np.float64, copy=False)
     sizes = np.abs(values)
-    return Summary.of(
-        sizes.sum(axis=1),
-        observed.sum(axis=1),
-        values.sum(axis=0),
-        observed.sum(axis=0),
-        float(sizes.max(initial=0.0)),
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # such sizes are refused
+        return Summary.of(
+            sizes.sum(axis=1),
+            observed.sum(axis=1),
+            values.sum(axis=0),
+            observed.sum(axis=0),
+            float(sizes.max(initial=0.0)),
+        )
 
 
 def summarise_cells(X: Any) -> Summary:
@@ -135,12 +140,19 @@ class Accepted(NamedTuple):
     largest: float = math.inf
     asked_by: str = ""
 
-    def check_largest(self, found: float) -> None:
-        """Refuse numbers that are too large."""
+    def check_largest(self, found: float, n_features: int, dtype: np.dtype) -> None:
+        """Refuse numbers that are too large, also for sums over features and samples."""
         if found > self.largest:
             raise ValueError(
                 f"X must be within ±2^{math.log2(self.largest):g} for {self.asked_by}; "
                 f"found a value of size {found:.6g}."
+            )
+        largest = float(np.finfo(dtype).max) / n_features / _ROOM_FOR_SUMS
+        if found > largest:
+            raise ValueError(
+                f"X must be within ±{largest:.2g} for {n_features} features of {dtype}, whose sums "
+                f"overflow beyond; found a value of size {found:.6g}, which a larger unit of X "
+                "makes smaller."
             )
 
 

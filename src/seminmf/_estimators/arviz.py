@@ -27,7 +27,7 @@ def to_arviz(model: Any, n_draws: int, random_state: int | RandomState | None) -
     options: dict[str, Any] = {
         "coords": {
             "sample": np.arange(len(model.activations_)),
-            "component": np.arange(model.n_components),
+            "component": np.arange(len(model.components_)),
             "sign": ["positive", "negative"],
             "feature": np.asarray(names),
         },

@@ -16,17 +16,19 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from .._algorithms.cells import fill
 from .._algorithms.loop import UNRECORDED, WINDOW, Result
 from .._data.opening import open_source
+from .._data.reading import is_pandas, library_of
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from . import validation as check
 from .checkpoint import Journal, describe, lock_checkpoint
 from .files import FittedFields, save
 from .runs import Best, Runner, best_run
+from .transaction import Transactional
 
 S = TypeVar("S")
 
 
-class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the estimators; not for direct use.
 
     An estimator has `components_`, `activations_` and `converged_`, `_solve` for the activations of
@@ -38,6 +40,10 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _default_for_unobserved: str
     # What of a fitted estimator a file holds.
     _fitted_fields: FittedFields
+    # What comes from a fit without being public.
+    _private_state: tuple[str, ...] = ("_unit", "_interrupted", "_kept")
+    # Parameters that a fitted estimator keeps: a change to them is for the next fit.
+    _kept_parameters: tuple[str, ...] = ("n_components",)
 
     # --- the frame of a fit -----------------------------------------------------------------
 
@@ -53,13 +59,31 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
         source = open_source(self, X, fitted=fitted)
         source, summary = source.check(self._accepted_values(), fitted=fitted)
-        if summary is not NOTHING_KNOWN:
+        if not fitted:
             check.check_observed(summary)
         return Data.unweighted(source, summary)
+
+    def _check_scored(self, X: Any, sample_weight: Any) -> tuple[Data, NDArray]:
+        """Data to be scored, and weights of their samples, of which the largest is 1."""
+        data = self._check_data(X)
+        weights = check.check_weight(sample_weight, data, has_prior=False)
+        weights = weights / weights.max()
+        if data.summary is not NOTHING_KNOWN:
+            check.check_scored(float(weights @ data.summary.row_count))
+        return data, weights
 
     def _accepted_values(self) -> Accepted:
         """Which numbers X may have."""
         return ANY_NUMBERS
+
+    def _keep_parameters(self) -> None:
+        """Note what the fit was made with."""
+        self._kept = {name: getattr(self, name) for name in self._kept_parameters}
+
+    def _parameter(self, name: str) -> Any:
+        """A parameter as it was in the fit, if there was one."""
+        kept: dict[str, Any] = getattr(self, "_kept", {})
+        return kept[name] if name in kept else getattr(self, name)
 
     def _runner(
         self, path: Any, every: Any, source: Any, **given: NDArray | None
@@ -88,7 +112,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             warnings.warn(
                 f"Interrupted after {last.n_iter} iterations; the best state so far is kept.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif not best.converged:
             warnings.warn(
@@ -96,7 +120,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"gained more than tol={self.tol} of its size over {WINDOW} of them. "
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn_unobserved(self, summary: Summary) -> None:
@@ -106,7 +130,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 f"{summary.n_empty} samples and {n_features} features have no observed cell; "
                 f"they get {self._default_for_unobserved}.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # --- after the fit ----------------------------------------------------------------------
@@ -134,7 +158,7 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         self.fit(X, y, **fit_parameters)
         if self._is_solved():
-            return self.activations_
+            return self.activations_.copy()
         return self._solve(self._check_data(X))
 
     def transform(self, X: Any) -> NDArray:
@@ -291,6 +315,8 @@ class BaseSNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
 def like(X: Any, values: NDArray) -> Any:
     """`values` as a DataFrame with the labels of X, if X is one."""
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+    if is_pandas(X):
         return type(X)(values, index=X.index, columns=X.columns)
+    if library_of(X) == "polars":
+        return type(X)(values, schema=X.columns, orient="row")
     return values

@@ -17,6 +17,7 @@ from .._model.model import Priors
 from . import validation as check
 from .runs import Runner
 from .skellam import BaseSkellamSNMF
+from .transaction import goes_on
 
 
 class BatchSkellamSNMF(BaseSkellamSNMF):
@@ -50,6 +51,7 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
             if value is not None:
                 raise ValueError(f"{name} must be None for a fit in batches; found a value.")
 
+    @goes_on
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> Any:
         """Learn from one more batch of samples, which are then forgotten.
 
@@ -71,28 +73,35 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
             `activations_` are those of the batch.
         """
         self._check_parameters()
-        if hasattr(self, "atoms_") and len(self.components_) != self.n_components:
-            raise ValueError(
-                f"n_components must stay as it was for partial_fit, {len(self.components_)}; "
-                f"found {self.n_components}."
-            )
+        self._check_kept()
         data = self._check_data(X, fitted=hasattr(self, "atoms_"))
         if not data.source.is_local:
             raise ValueError(
                 "X must be a batch in memory for partial_fit; found a Dask array, which `fit` "
                 "takes."
             )
-        data = data._replace(weights=check.check_weight(sample_weight, data.shape[0]))
+        check.check_observed(data.summary)
+        data = data._replace(weights=check.check_weight(sample_weight, data))
         priors = self._check_batch_priors(data.shape[1])
         if not hasattr(self, "atoms_"):
             self._begin(data, priors)
             check.record_features(self, X)
+            self._keep_parameters()
         with self._problem(data, priors, self._prior_scale()) as problem:
             stream = getattr(self, "_stream", None) or self._first_stream(problem)
             total = self.total_samples or stream.n_samples + data.total_weight
             self._stream, result = self._learn(problem, stream, total)
             self._publish_batch(problem, result, total)
         return self
+
+    def _check_kept(self) -> None:
+        """Refuse to go on with parameters that would give another meaning to what was learned."""
+        for name, kept in getattr(self, "_kept", {}).items():
+            now = getattr(self, name)
+            if now != kept:
+                raise ValueError(
+                    f"{name} must stay as it was for partial_fit, {kept!r}; found {now!r}."
+                )
 
     def _check_batch_priors(self, n_features: int) -> Priors:
         """The priors, which must be those of any sample."""

@@ -32,6 +32,8 @@ _PRIOR_AXES = dict(zip(PARAMETERS, ("JK", "JK", "2KI"), strict=True))
 # What batches told: P = K (K + 1) / 2, 3 as in `newton.Sweep`.
 _STREAM_COUNTS = {"stream.counts": "2KI"}
 _STREAM_MODEL = {"stream.slopes": "2KI", "stream.grams": "3PI", "stream.price": "K"}
+# Parameters of the fit that the estimator does not have any more.
+_KEPT = "parameters_of_fit"
 _STREAM_SCALARS: dict[str, type] = {"n_steps": int, "n_samples": float}
 
 
@@ -139,6 +141,13 @@ def model_content(estimator: Any) -> Content:
     parameters, parameter_arrays = split_parameters(estimator, PRIOR_PARAMETERS)
     fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in fields.scalars}
     header = {"parameters": parameters, "fitted": fitted}
+    kept = {
+        name: value
+        for name, value in vars(estimator).get("_kept", {}).items()
+        if value != parameters[name]
+    }
+    if kept:
+        header[_KEPT] = kept
     if stream is not None:
         header["stream"] = {scalar: getattr(stream, scalar) for scalar in _STREAM_SCALARS}
     return Content(header, arrays | parameter_arrays)
@@ -218,8 +227,13 @@ def shared_names() -> set[str]:
 def rebuild(kind: Any, content: Content) -> Any:
     """The estimator that the content describes, or a ValueError that says what is wrong."""
     fields: FittedFields = kind._fitted_fields
-    estimator = kind(**parameters(content, kind, "parameters", PRIOR_PARAMETERS))
-    estimator._check_parameters()
+    given = parameters(content, kind, "parameters", PRIOR_PARAMETERS)
+    kept = parameters(content, kind, _KEPT, ()) if _KEPT in content.header else {}
+    for values in (given, given | kept):
+        estimator = kind(**values)
+        estimator._check_parameters()
+    estimator._keep_parameters()
+    estimator.set_params(**given)
     for scalar, value in _scalars(content.header["fitted"], fields.scalars).items():
         setattr(estimator, scalar, value)
     sizes = _sizes(content, estimator)
@@ -245,7 +259,7 @@ def _has_stream(content: Content, fields: FittedFields) -> bool:
 def _sizes(content: Content, estimator: Any) -> dict[str, int]:
     """How long each axis is."""
     fields: FittedFields = estimator._fitted_fields
-    n_components, length = estimator.n_components, estimator.n_iter_ + 1
+    n_components, length = estimator._parameter("n_components"), estimator.n_iter_ + 1
     if _has_stream(content, fields):
         # A stream that did not begin with a fit has no objective before its first batch.
         length = min(length, len(np.atleast_1d(_array(content, fields.trace))))

@@ -116,7 +116,7 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         # One component at a time: the draws of all may need much memory.
         random = check_random_state(random_state)
         quantiles = np.empty((2, *self.atom_shape_.shape[1:]))
-        for k in range(self.n_components):
+        for k in range(len(self.components_)):
             atoms = Dirichlet(self.atom_shape_[:, k : k + 1]).draw(random, n_draws)
             quantiles[:, k] = np.quantile(atoms[:, 0, 0] - atoms[:, 1, 0], tails, axis=0)
         return Intervals(activations, Interval(*quantiles))

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._algorithms.acceleration import METHODS as ACCELERATIONS
 from .._algorithms.cells import fill_samples, score_samples, source_samples
@@ -31,6 +31,8 @@ class BaseSkellamSNMF(BaseSNMF):
 
     _starts: tuple[str, ...] = STARTS
     _default_for_unobserved = "what the prior says"
+    _private_state = (*BaseSNMF._private_state, "_priors", "_stream")
+    _kept_parameters = ("n_components", "likelihood", "check_integer", "sparse_zeros")
 
     # --- the frame of a fit -----------------------------------------------------------------
 
@@ -41,17 +43,18 @@ class BaseSkellamSNMF(BaseSNMF):
         check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
 
     def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
-        check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
+        check.check_choice("sparse_zeros", self._parameter("sparse_zeros"), ZEROS)
         return super()._check_data(X, fitted=fitted)
 
     def _accepted_values(self) -> Accepted:
         likelihood = self._likelihood()
-        integer = likelihood.integers and self.check_integer
-        return Accepted(integer, likelihood.largest, f"likelihood={self.likelihood!r}")
+        integer = likelihood.integers and self._parameter("check_integer")
+        name = f"likelihood={self._parameter('likelihood')!r}"
+        return Accepted(integer, likelihood.largest, name)
 
     def _likelihood(self) -> Any:
         """The class of the likelihood."""
-        return LIKELIHOODS[self.likelihood]
+        return LIKELIHOODS[self._parameter("likelihood")]
 
     def _choose_unit(self, data: Data, dispersion: float | None = None) -> None:
         """Fix the unit that computations run in."""
@@ -61,7 +64,8 @@ class BaseSkellamSNMF(BaseSNMF):
         self, data: Data, priors: Priors, dispersion: float, frozen: NDArray | None = None
     ) -> AbstractContextManager[Problem]:
         """The problem that algorithms see, with its threads, for a while."""
-        frozen = np.zeros(self.n_components, dtype=bool) if frozen is None else frozen
+        if frozen is None:
+            frozen = np.zeros(self._parameter("n_components"), dtype=bool)
         model = Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
         return open_problem(model, data, self.n_jobs)
 
@@ -86,7 +90,7 @@ class BaseSkellamSNMF(BaseSNMF):
     def _per_sample_prior(self) -> bool:
         return self._priors.activations.n_rows > 1
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of the observed cells, given their samples' activations.
 
         For likelihood "integer" it is the mean of ln P. For "real" it is the mean of the saddle-
@@ -99,16 +103,20 @@ class BaseSkellamSNMF(BaseSNMF):
             Data, NaN where not observed.
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
 
         Returns
         -------
         float
         """
         self._check_transformable()
-        with self._fitted_problem(self._check_data(X)) as problem:
-            rows = (self._solve_rows(problem),)
+        data, weights = self._check_scored(X, sample_weight)
+        with self._fitted_problem(data) as problem:
+            rows = self._solve_rows(problem), problem.executor.scatter(weights)
             shared = self.atoms_, self.dispersion_
             _, (total, n_observed) = problem.over_samples(score_samples, rows, *shared)
+        check.check_scored(n_observed)
         return total / n_observed
 
     def sources(self, X: Any) -> NDArray:
@@ -141,7 +149,7 @@ class BaseSkellamSNMF(BaseSNMF):
 
     def _gather(self, problem: Problem, rows: Any) -> Any:
         """An array with a column for each component, as users get it."""
-        return problem.executor.gather(rows, self.n_components, problem.dtype)
+        return problem.executor.gather(rows, problem.n_components, problem.dtype)
 
     def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
         if data.source.is_local:

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from .._data.reading import as_meant
+from .._data.source import Data
 from .._data.summary import Summary
 from .._model.model import Priors, split_signed
+
+# What weights may sum to: sums over samples are in the type of the data.
+_MOST_WEIGHT = {"float32": 1e15, "float64": 1e100}
+# So near to 1 is the sum of weights that were normalised, in float32 as well.
+_NORMALISED = 1e-5
 
 
 def record_features(estimator: Any, X: Any) -> None:
     """Remember number and names of the features, once nothing can be refused any more."""
     validate_data(estimator, X, reset=True, skip_check_array=True)
-    if hasattr(estimator, "feature_scale_"):
-        del estimator.feature_scale_  # of an earlier fit
 
 
 def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
-    """`value` as an array of float64."""
+    """A copy of `value` as an array of float64: what users change later changes nothing here."""
+    meant = as_meant(value, name)
     try:
-        return np.asarray(value, dtype=np.float64)
+        array = np.asarray(meant)
+        if array.dtype.kind not in "mMc":
+            return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be {accepted}; found {value!r}.") from None
+        pass
+    shown = repr(value)
+    if "\n" in shown:
+        shown = f"a {type(value).__name__}"
+    raise ValueError(f"{name} must be {accepted}; found {shown}.") from None
 
 
 def check_observed(summary: Summary) -> None:
     """Refuse data without any observed cell."""
     if summary.n_observed == 0:
         raise ValueError("X must have at least one observed cell; found gaps (NaN) only.")
+
+
+def check_scored(n_observed: float) -> None:
+    """Refuse data of which a mean over observed cells, counted by their weights, has none."""
+    if n_observed == 0:
+        raise ValueError(
+            "X must have at least one observed cell for a score, in a sample whose weight is above "
+            "0; found none."
+        )
 
 
 def is_number(value: Any) -> bool:
@@ -142,18 +164,49 @@ def check_priors(estimator: Any, n_samples: int, n_features: int, *, positive_ra
     return Priors.of(*parameters)
 
 
-def check_weight(sample_weight: Any, n_samples: int) -> NDArray:
-    """Weights of the samples, one each, in float64; 1 if there are none."""
+def check_weight(sample_weight: Any, data: Data, *, has_prior: bool = True) -> NDArray:
+    """Weights of the samples, one each, in float64; 1 if there are none.
+
+    Where there is a prior, their sum is what the data count as against it.
+    """
+    n_samples = data.shape[0]
     if sample_weight is None:
         return np.ones(n_samples)
     weights = as_numbers("sample_weight", sample_weight, "a number for each sample")
+    missing = np.flatnonzero(~np.isfinite(weights))
+    if len(missing):
+        raise ValueError(
+            f"sample_weight must be finite for each sample; found {weights.flat[missing[0]]} for "
+            f"sample {missing[0]}, as which a mask or a missing value counts."
+        )
     weights = _check_sample_weight(weights, range(n_samples), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(
             "sample_weight must be at least 0, and above 0 for some sample; "
             f"found a smallest of {weights.min()} and a largest of {weights.max()}."
         )
+    if has_prior:
+        _check_total(weights, data.source.dtype)
     return weights
+
+
+def _check_total(weights: NDArray, dtype: np.dtype) -> None:
+    """Refuse weights whose sum overflows, and warn of those that were normalised."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total > _MOST_WEIGHT[dtype.name]:
+        raise ValueError(
+            f"sample_weight must sum to at most {_MOST_WEIGHT[dtype.name]:g} for data of {dtype}; "
+            f"found a sum of {total:g}."
+        )
+    if abs(total - 1) < _NORMALISED and weights.max() < 1:
+        warnings.warn(
+            "sample_weight sums to 1, and a weight counts as repeats of its sample: all "
+            f"{len(weights)} samples together count as a single one against the prior. Weights "
+            "with a mean of 1 keep their number.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def check_start(name: str, value: Any, shape: tuple[int, ...], *, gaps: bool = False) -> NDArray:
@@ -169,7 +222,7 @@ def check_start(name: str, value: Any, shape: tuple[int, ...], *, gaps: bool = F
 
 def check_activations(X: Any, n_components: int) -> NDArray:
     """Activations that stand for data: a row for each sample, a column for each component."""
-    array = np.asarray(X)
+    array = np.asarray(as_meant(X))
     if array.dtype not in (np.float32, np.float64):
         array = as_numbers("X", X, "an array of numbers")
     if array.ndim != 2 or array.shape[1] != n_components:

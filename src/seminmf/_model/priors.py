@@ -14,6 +14,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
+from .._numerics.arguments import check_arrays
 from .._numerics.compiled import kernel, prefer_wide_vectors
 from .._numerics.gamma import gamma_terms
 from .._numerics.random import draw_dirichlet, draw_log_gamma
@@ -69,6 +70,7 @@ class Gamma(NamedTuple):
 
         One unit of λ counts as `mass` against the prior. Returns `log_prior` at the old values.
         """
+        self._check(values, weights, expected=expected)
         excess, rate = self._rows_in_unit(values.shape[1], mass)
         before = _log_prior(values, excess, rate, bool(excess.any()), weights)
         _m_step(values, expected, excess, 1 / (1 + rate), self.floor)
@@ -76,8 +78,20 @@ class Gamma(NamedTuple):
 
     def log_prior(self, values: NDArray, weights: NDArray, mass: float) -> float:
         """Σ (α − 1) ln λ − βλ, of which one unit counts as `mass`; without `log_unit`."""
+        self._check(values, weights)
         excess, rate = self._rows_in_unit(values.shape[1], mass)
         return _log_prior(values, excess, rate, bool(excess.any()), weights)
+
+    def _check(self, values: NDArray, weights: NDArray, **others: NDArray) -> None:
+        """Refuse arrays that do not go with the prior, or with each other."""
+        check_arrays(
+            {"J": values.shape[0], "K": values.shape[1]},
+            values=("JK", values),
+            weights=("J", weights),
+            shape=("?JK", self.shape),
+            rate=("?JK", self.rate),
+            **{name: ("JK", array) for name, array in others.items()},
+        )
 
     def _rows_in_unit(self, n_components: int, mass: float) -> tuple[NDArray, NDArray]:
         """α − 1 in units of `mass`, and β: one row for all samples, or one for each."""
@@ -111,6 +125,7 @@ class Gamma(NamedTuple):
 
         It is Σ αψ(α̂) + lnΓ(α̂) − α̂ψ(α̂), to which `bound_constant` belongs.
         """
+        self._check(shape, weights, out=out)
         prior_shape, inverse = (
             np.ascontiguousarray(np.broadcast_to(part, shape.shape))
             for part in (self.shape, 1 / self.posterior_rate(mass))

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
+
+from .kernel_cache import cache_of, say_once
+
+
+class _OwnCode(JITCodeLibrary):
+    """Machine code of a kernel that calls its own copies of the kernels that it calls.
+
+    A kernel is linked with copies of those that it calls, and the compiler goes over them once
+    more: they may add up in another order. By default a process runs the first copy that it meets
+    under a name, be it the one compiled on its own or one that came with a caller, so that the last
+    bits would depend on what else was compiled or loaded, and when. Others link what they always
+    did, and so the code is as fast as it was.
+    """
+
+    def _finalize_final_module(self) -> None:
+        self._shared_module = self._final_module.clone()
+        for function in self._shared_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = Linkage.linkonce_odr
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._finalize_final_module()
+
+
+class _KernelCompiler(Compiler):
+    """Numba's compiler, but for the code that it makes."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.library = _OwnCode(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
+def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """As `njit` with these options, with a cache, and with the same bits in every process.
+
+    A process that compiles runs the very code that later ones load. What is damaged in the cache is
+    compiled again; if there is no place for a cache, everything is.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(pipeline_class=_KernelCompiler, **options)(function)
+        dispatcher._cache = cache_of(function)
+        return dispatcher
+
+    return decorate
+
 
 # "reassoc" allows a sum over cells to run in several lanes; nothing allows to ignore NaN, which
 # marks the gaps.
 _options: dict[str, Any] = {
-    "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz"},
     "no_cfunc_wrapper": True,  # nobody calls it, and it takes time to compile
 }
-kernel = njit(**_options)
+kernel = cached_njit(**_options)
 
 # A piece of a kernel that stands apart to be read: compiled with it, not on its own as well, which
 # would take the compiler the same time again.
@@ -46,16 +95,8 @@ def prefer_wide_vectors(typing_context):
 class _Announcement(event.Listener):
     """Says once in a process that kernels are being compiled."""
 
-    made = False
-
     def on_start(self, event: Any) -> None:
-        if not _Announcement.made:
-            _Announcement.made = True
-            print(
-                "seminmf: compiling for this machine, once; it takes some seconds.",
-                file=sys.stderr,
-                flush=True,
-            )
+        say_once("compiling", "compiling for this machine, once; it takes some seconds.")
 
     def on_end(self, event: Any) -> None:
         """Nothing to say."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from . import bessel, divergence, gamma, skellam
+from .compiled import cached_njit
 
-_loop = njit(cache=True, nogil=True, error_model="numpy")
+_loop = cached_njit(nogil=True, error_model="numpy")
 
 
 @_loop

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from .._estimators import files
 from .._estimators.container import Content
@@ -43,7 +44,10 @@ def _content(learner: Any) -> Content:
     arrays |= {name: getattr(learned.statistics, name) for name in _STATISTICS}
     arrays |= {f"atoms.{name}": value for name, value in learned.statistics.atoms._asdict().items()}
     arrays |= dict(zip(_POTENTIAL, learned.potential, strict=True))
-    inner, inner_arrays = files.split_parameters(learner.estimator, files.PRIOR_PARAMETERS)
+    estimator = clone(learner.estimator)
+    for name in estimator._kept_parameters:  # what the stream began with
+        setattr(estimator, name, getattr(learner.estimator_, name))
+    inner, inner_arrays = files.split_parameters(estimator, files.PRIOR_PARAMETERS)
     parameters, own_arrays = files.split_parameters(
         learner, _SHARING_PARAMETERS, skip=("estimator",)
     )

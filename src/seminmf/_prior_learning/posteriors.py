@@ -124,5 +124,5 @@ def _copy(model: BayesianSkellamSNMF) -> BayesianSkellamSNMF:
 
 
 def as_parameters(prior: Priors) -> dict[str, NDArray]:
-    """The prior as an estimator's parameters."""
-    return {f"{name}_prior": value for name, value in prior.parameters.items()}
+    """A copy of the prior as an estimator's parameters."""
+    return {f"{name}_prior": value.copy() for name, value in prior.parameters.items()}

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.opening import check_array
 from .._estimators import validation as check
 from .._estimators.base import like
-from .._model.likelihoods import LIKELIHOODS, Likelihood
+from .._model.likelihoods import Likelihood
 from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
@@ -116,7 +116,7 @@ class Subject:
     @property
     def likelihood(self) -> type[Likelihood] | None:
         """The likelihood of the model, if it has one."""
-        return LIKELIHOODS.get(getattr(self.model, "likelihood", ""))
+        return None if isinstance(self.model, EuclideanSNMF) else self.model._likelihood()
 
     def n_draws(self, usual: int) -> int:
         """Draws for intervals: the usual number, or fewer if the components are very large."""

@@ -18,6 +18,7 @@ from ..dense import DenseSource
 from ..fingerprint import fingerprint
 from ..memory import available_memory
 from ..opening import sparse_source
+from ..reading import as_numbers_only, within
 from ..source import BlockSource, float_type
 from ..summary import NOTHING_KNOWN, Accepted, Summary
 from .executor import ChunkedExecutor
@@ -125,16 +126,16 @@ class ChunkedSource:
 
 def _open_chunk(block: Any, zeros: str, accepted: Accepted, first_row: int) -> Chunk:
     """The samples of a chunk, after the checks of their values."""
-    source = _source_of(block, zeros)
+    source = _source_of(block, zeros, first_row)
     summary = source.summarise(accepted, first_row)
     n_bytes = sum(part.nbytes for part in source.parts())
     return Chunk(source, summary, n_bytes + sizeof(summary))
 
 
-def _source_of(block: Any, zeros: str) -> Any:
+def _source_of(block: Any, zeros: str, first_row: int = 0) -> Any:
     if hasattr(block, "tocsr"):
-        return sparse_source(block, zeros)
-    return DenseSource(np.asarray(block))
+        return sparse_source(block, zeros, first_row)
+    return DenseSource(as_numbers_only(np.asanyarray(block), place=within(first_row)))
 
 
 def _summary_of(chunk: Chunk) -> Summary:

@@ -16,6 +16,7 @@ from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood, cell
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots, multiply, outer
 from ..simd.vectors import aligned
@@ -243,10 +244,16 @@ def estep(
     """Run the E-step over all samples of a source."""
     dtype = source.dtype
     n_components, n_features = atoms.shape[1:]
+    activations, atoms = np.ascontiguousarray(activations), np.ascontiguousarray(atoms)
+    check_arrays(
+        {"J": source.shape[0], "K": n_components, "I": source.shape[1]},
+        activations=("JK", activations),
+        atoms=("2KI", atoms),
+        sample_weight=("J", sample_weight),
+    )
     layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
     smallest = dtype.type(SMALLEST_RATE[dtype.name])
     inverse_unit = dtype.type(1 / likelihood.unit)
-    activations = np.ascontiguousarray(activations)
     u_activations = np.empty_like(activations)
     # One task after the other uses the same workspace: memory that was just given back to the
     # system, and is asked for again, takes longer than a tenth of the computation.
@@ -297,6 +304,9 @@ def evaluate_cells(likelihood: Likelihood, X: NDArray, rates0: NDArray, rates1: 
     x = np.array(X, dtype=np.float64, order="C")
     units = likelihood.cell_units(x, rates0, rates1)
     x /= units
-    u0, u1 = (rates / units + SMALLEST_RATE["float64"] for rates in (rates0, rates1))
+    u0, u1 = (
+        np.ascontiguousarray(np.broadcast_to(rates / units, x.shape) + SMALLEST_RATE["float64"])
+        for rates in (rates0, rates1)
+    )
     evaluate_rates(likelihood, x.reshape(-1), u0.reshape(-1), u1.reshape(-1))
     return Cells(u0, u1, units * x)

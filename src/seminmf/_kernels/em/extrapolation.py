@@ -55,15 +55,25 @@ def _extrapolate(x0, x1, x2, along, across, most, out):
 def measure(x0: NDArray, x1: NDArray, x2: NDArray, times: ArrayLike) -> NDArray:
     """Σ t, Σ t x₂, Σ t x₂ r² and Σ t x₂ v², where each row counts `times` t."""
     rows = [np.ascontiguousarray(x).reshape(len(x), -1) for x in (x0, x1, x2)]
+    _check_points(*rows)
     sums = np.zeros(4)
     _measure(*rows, np.broadcast_to(times, (len(x0), 1)).reshape(-1).astype(np.float64), sums)
     return sums
+
+
+def _check_points(x0: NDArray, x1: NDArray, x2: NDArray) -> None:
+    """Refuse points of different sizes."""
+    if not x0.shape == x1.shape == x2.shape:
+        raise ValueError(
+            f"Points must have the same shape; found {x0.shape}, {x1.shape} and {x2.shape}."
+        )
 
 
 def extrapolate(
     x0: NDArray, x1: NDArray, x2: NDArray, along: float, across: float, most: float
 ) -> NDArray:
     """x₂ · exp(along r + across v), where the exponent stays within ± `most`."""
+    _check_points(x0, x1, x2)
     out = np.empty(x2.shape, dtype=x2.dtype)
     _extrapolate(*(np.ravel(x) for x in (x0, x1, x2)), along, across, most, out.ravel())
     return out

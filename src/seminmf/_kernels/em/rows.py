@@ -100,6 +100,7 @@ def solve_by_em(
 ) -> None:
     """Solve for all activations (J, K), float64, in place."""
     atoms = problems.atoms
+    problems.check(source.shape, activations)
     atom_totals = atoms.sum(axis=(0, 2))
     n_components = len(atom_totals)
     shapes, rates = (np.broadcast_to(part, activations.shape) for part in problems.prior)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots, multiply
 
@@ -263,6 +264,13 @@ def sweep(
     """
     n_components, n_features = components.shape
     before = activations if before is None else before
+    check_arrays(
+        {"J": source.shape[0], "K": n_components, "I": source.shape[1]},
+        activations=("JK", activations),
+        before=("JK", before),
+        components=("KI", components),
+        sample_weight=("J", sample_weight),
+    )
     moved, ahead = np.empty_like(activations), np.empty_like(activations)
     gram = components @ components.T
 

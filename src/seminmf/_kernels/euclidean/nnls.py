@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from .least_squares import gram_of_row
 
@@ -147,6 +148,9 @@ def solve_rows(
     source: BlockSource, unit: float, components: NDArray, executor: LocalExecutor
 ) -> NDArray:
     """Activations (J, K), float64, that belong to the components; X and they in units of `unit`."""
+    components = np.ascontiguousarray(components)
+    sizes = {"K": len(components), "I": source.shape[1]}
+    check_arrays(sizes, components=("KI", components))
     activations = np.empty((source.shape[0], len(components)))
     gram = components @ components.T
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.cells import SMALLEST_RATE, integer_cell, integer_curvature
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..._numerics.elementary import exp
 
@@ -281,6 +282,12 @@ def integrate(
     atoms = np.ascontiguousarray(atoms, dtype=np.float64)
     atom_totals = atoms.sum(axis=(0, 2))
     modes = np.array(modes, dtype=np.float64, order="C")
+    check_arrays(
+        {"J": source.shape[0], "K": atoms.shape[1], "I": source.shape[1]},
+        modes=("JK", modes),
+        atoms=("2KI", atoms),
+        sample_weight=("J", sample_weight),
+    )
     means, log_means = np.empty_like(modes), np.empty_like(modes)
     shapes, rates = (np.broadcast_to(part, modes.shape) for part in (shape, rate))
 

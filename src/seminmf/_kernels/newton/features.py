@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import aligned, lanes
 from .lanes import TOWARDS_BARRIER
@@ -80,14 +81,18 @@ def move_features(
     frozen : boolean array of shape (K,)
         Components that stay.
     """
-    moves = np.empty(atoms.shape)
-    _move_features(
-        ONE_STEP,
-        np.ascontiguousarray(slopes),
-        np.ascontiguousarray(hessian_blocks),
-        np.ascontiguousarray(atoms),
-        np.ascontiguousarray(np.broadcast_to(excess, atoms.shape)),
-        frozen,
-        moves,
+    _, n_components, n_features = atoms.shape
+    slopes, hessian_blocks, atoms, excess = (
+        np.ascontiguousarray(part)
+        for part in (slopes, hessian_blocks, atoms, np.broadcast_to(excess, atoms.shape))
     )
+    check_arrays(
+        {"K": n_components, "I": n_features, "P": n_components * (n_components + 1) // 2},
+        slopes=("2KI", slopes),
+        hessian_blocks=("3PI", hessian_blocks),
+        atoms=("2KI", atoms),
+        frozen=("K", frozen),
+    )
+    moves = np.empty(atoms.shape)
+    _move_features(ONE_STEP, slopes, hessian_blocks, atoms, excess, frozen, moves)
     return moves

@@ -18,6 +18,7 @@ from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood
 from ..._model.penalties import Penalty
 from ..._model.priors import Gamma
+from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots
 from .lane_atoms import Gathered, blocks_of_rows, n_cells
@@ -41,6 +42,8 @@ _WAITING = 1 << 21
 _ROWS, _COLUMNS = 16, 64
 # Activations below this have no part in the atoms' Hessian: their squares may be out of range.
 _LEAST_ACTIVATION = np.float32(1e-12)
+# A sample that gained less than this share of the threshold is taken for one that gained it.
+_LEAST_GAIN = 1 / 64
 
 
 class NewtonControl(NamedTuple):
@@ -149,18 +152,20 @@ def _load_group(rules, control, rows, start, stop, prior, cells, lanes):
 
 
 @kernel
-def _begin_group(mass, weights, gains, start, stop, samples):
-    """Set what lanes know of their samples before a step; returns the largest of the last gains."""
+def _begin_group(mass, weights, gains, threshold, start, stop, samples):
+    """Set what lanes know of their samples before a step; returns whether any of them is to move.
+
+    That is each sample's own affair: whether it moves must not depend on who is beside it.
+    """
     weight, unit, _, own_mass, before, done = samples
-    largest_gain = 0.0
+    n_moving = 0
     for l in range(weight.size):
         own_mass[l] = mass * unit[l]
-        done[l] = start + l >= stop
-        weight[l] = 0 if done[l] else weights[start + l]
+        weight[l] = weights[start + l] if start + l < stop else 0
         before[l] = np.inf
-        if not done[l]:
-            largest_gain = max(largest_gain, gains[start + l])
-    return largest_gain
+        done[l] = start + l >= stop or not gains[start + l] >= threshold
+        n_moving += not done[l]
+    return n_moving > 0
 
 
 @kernel
@@ -214,12 +219,15 @@ def _add_features(tried, stepped, features):
 
 
 @kernel
-def _store_group(rows, start, stop, stepped, values, unit, before, level):
+def _store_group(rows, start, stop, threshold, values, unit, before, level):
     """Bring the samples' activations and levels back from the lanes."""
     _, activations, _, gains, levels = rows
     for l in range(stop - start):
-        # A sample that was skipped is looked at again after a few sweeps.
-        gains[start + l] = before[l] - level[l] if stepped else 4.0 * gains[start + l]
+        # A sample that is skipped moves again after a few sweeps, though it had nothing to gain.
+        if gains[start + l] >= threshold:
+            gains[start + l] = max(before[l] - level[l], _LEAST_GAIN * threshold)
+        else:
+            gains[start + l] *= 4.0
         levels[start + l] = unit[l] * level[l]
         for k in range(values.shape[0]):
             activations[start + l, k] = values[k, l] * unit[l]
@@ -258,14 +266,13 @@ def _newton_rows(rules, control, rows, atoms, prior, smallest, threshold, lanes,
             trial = Trial(point, level, tried, step, decrease, noise)
             columns = Columns(first, block.u, block.curvature)
             _load_group(rules, control, rows, start, stop, prior, cells, lanes)
-            gain = _begin_group(rules.penalty.mass, rows.weights, rows.gains, start, stop, samples)
-            n_steps = control.max_steps if gain >= threshold else 0
+            mass, weights, gains = rules.penalty.mass, rows.weights, rows.gains
+            moves = _begin_group(mass, weights, gains, threshold, start, stop, samples)
+            n_steps = control.max_steps if moves else 0
             at_start = features[0, :n_features]
             _take_steps(rules, control, n_steps, cells, lane_prior, lanes, trial, at_start, columns)
             _add_features(tried, n_steps > 0, features)
-            _store_group(
-                rows, start, stop, n_steps > 0, values, samples.unit, samples.before, level
-            )
+            _store_group(rows, start, stop, threshold, values, samples.unit, samples.before, level)
             if collects:
                 _keep_group(values, samples.weight, first, block.values, block.weights)
         if collects:
@@ -322,6 +329,17 @@ class RowProblems(NamedTuple):
     atoms: NDArray
     weights: NDArray
 
+    def check(self, shape: tuple[int, ...], activations: NDArray) -> None:
+        """Refuse arrays that do not go with data of this shape, or with each other."""
+        check_arrays(
+            {"J": shape[0], "K": self.atoms.shape[1], "I": shape[1]},
+            activations=("JK", activations),
+            atoms=("2KI", self.atoms),
+            weights=("J", self.weights),
+            prior_shape=("?JK", self.prior.shape),
+            prior_rate=("?JK", self.prior.rate),
+        )
+
 
 def sweep(
     source: BlockSource,
@@ -336,9 +354,11 @@ def sweep(
 ) -> Sweep:
     """Take Newton steps on the activations of all samples; `activations` is overwritten.
 
-    Groups of samples whose `gains` are all below `threshold` are only evaluated. `collect` says
-    whether what the atoms' step needs is summed up.
+    Samples whose `gains` are below `threshold` are only evaluated. `collect` says whether what the
+    atoms' step needs is summed up.
     """
+    problems.check(source.shape, activations)
+    check_arrays({"J": len(activations)}, gains=("J", gains))
     atoms, dtype = problems.atoms, problems.atoms.dtype
     n_components, n_features = atoms.shape[1:]
     n_pairs = n_components * (n_components + 1) // 2

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
+
+from ..._numerics.compiled import cached_njit
 
 _BYTES = 64
 _FLAGS = ("contract", "reassoc", "nsz")
@@ -204,7 +206,7 @@ def total(typing_context, vector):
     return vector.dtype(vector), codegen
 
 
-@njit(cache=True)
+@cached_njit()
 def aligned(size, like):
     """Room for `size` numbers of the type of `like` that starts on a cache line.
 

@@ -53,7 +53,8 @@ class Fit:
         model = subject.model
         words = "none: least squares"
         if subject.likelihood is not None:
-            words = f"{model.likelihood}: {subject.likelihood.words}"
+            name = model._parameter("likelihood")
+            words = f"{name}: {subject.likelihood.words}"
         known = subject.likelihood is None or subject.likelihood.known_dispersion is not None
         return cls(
             estimator=type(model).__name__,
