@@ -29,6 +29,7 @@ from ._data.source import Data
 from ._estimators import validation as check
 from ._estimators.batches import BatchSkellamSNMF
 from ._estimators.build import find_dispersion
+from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.posterior import PosteriorSkellamSNMF
 from ._estimators.runs import Runner
@@ -202,6 +203,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self.total_samples = total_samples
 
     @fits
+    @unlocks_checkpoint
     def fit(
         self,
         X: Any,

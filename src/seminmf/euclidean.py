@@ -19,6 +19,7 @@ from ._algorithms.start import Filled, from_kmeans, from_svd
 from ._data.source import Data, all_blocks
 from ._estimators import validation as check
 from ._estimators.base import BaseSNMF
+from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
@@ -148,6 +149,7 @@ class EuclideanSNMF(BaseSNMF):
         self.verbose = verbose
 
     @fits
+    @unlocks_checkpoint
     def fit(
         self,
         X: Any,

@@ -22,6 +22,7 @@ from ._data.executor import per_sample
 from ._data.source import Data
 from ._estimators import validation as check
 from ._estimators.batches import BatchSkellamSNMF
+from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
@@ -182,6 +183,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         self.total_samples = total_samples
 
     @fits
+    @unlocks_checkpoint
     def fit(
         self,
         X: Any,

@@ -19,8 +19,8 @@ def transform(model: str, data: str, out: str, options: TableOptions, as_json: b
     """Write the activations of a table's samples."""
     formats.check_tables([out], [model, data], as_json)
     fitted = load_model(model)
-    table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
+        table = read_for(fitted, data, options)
         activations = np.asarray(fitted.transform(scaled(fitted, table.X)))
     columns = dict(zip(component_names(fitted), activations.T, strict=True))
     formats.write(out, _output(out, table, columns))
@@ -31,8 +31,8 @@ def cluster(model: str, data: str, out: str, options: TableOptions, as_json: boo
     """Write the cluster of each sample, and compare clusters with labels if there are any."""
     formats.check_tables([out], [model, data], as_json)
     fitted = load_model(model)
-    table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
+        table = read_for(fitted, data, options)
         X = scaled(fitted, table.X)
         clusters = np.asarray(fitted.predict(X))
         activations = np.asarray(fitted.transform(X), dtype=np.float64)
@@ -63,14 +63,15 @@ def impute(
     intervals = lower is not None or upper is not None
     if intervals and not hasattr(fitted, "interval"):
         raise ValueError(f"{type(fitted).__name__} has no intervals; fit with --bayes.")
-    table = read_for(fitted, data, options)
     with spoken_warnings() as warnings:
+        table = read_for(fitted, data, options)
         settings: dict[str, Any] = {"return_interval": True, "level": level} if intervals else {}
         found = fitted.impute(scaled(fitted, table.X), **settings)
     tables = dict(zip(outputs, found if intervals else [found], strict=False))
     for name, path in outputs.items():
         if path is not None:
-            values = table.filled(unscaled(fitted, np.asarray(tables[name])))
+            values = unscaled(fitted, np.asarray(tables[name]))
+            values = table.filled(values, as_text=formats.is_text(path))
             if formats.has_numbers_only(path) and isinstance(values, pd.DataFrame):
                 values = values[table.features]
             formats.write(path, values)

@@ -58,9 +58,9 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
     formats.check_places([request.out, request.checkpoint], [request.data, request.prior])
     estimator, names = build(request, model)
     estimator.set_params(verbose=int(show_progress()))
-    X = read_table(request.data, table, names).X
-    begin = time.perf_counter()
     with spoken_warnings() as warnings:
+        X = read_table(request.data, table, names).X
+        begin = time.perf_counter()
         X, scale = scale_features(X, request.scale, estimator)
         fitted = estimator.fit(
             X, checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every

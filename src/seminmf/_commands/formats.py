@@ -13,34 +13,29 @@ import os
 import struct
 import sys
 import tokenize
-import warnings
 import zipfile
 import zlib
-from collections.abc import Collection, Sequence
-from io import BytesIO, StringIO
+from collections.abc import Sequence
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._data.memory import available_memory
 from .._estimators.container import written_whole
+from .inputs import STANDARD as STANDARD
+from .inputs import opened
 from .options import Format
+from .text import ALL_FEATURES, Found, Roles, check_names, is_number, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STANDARD = "-"
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 FORMATS = tuple(kind.value for kind in Format)
-# What stands for a gap in text, and for a label that is none.
-GAPS = frozenset(
-    {"", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"}
-    | {"None", "null", "NULL"}
-)
-# A first line that is longer than this is none.
-_MOST_HEADER = 1 << 22
 # What readers raise for a file that is broken: NumPy, pandas and Python's zip.
 _BROKEN = (
     ValueError,
@@ -61,28 +56,6 @@ _BROKEN = (
 _NUMBERS = "biuf"
 # Members of a file that scipy.sparse.save_npz wrote.
 _SPARSE = {"format", "shape", "data"}
-
-
-class Roles(NamedTuple):
-    """Which columns are features.
-
-    Attributes
-    ----------
-    others : collection of str
-        Columns that are none.
-    features : collection of str or None
-        Those that are; None if all the others are.
-    """
-
-    others: Collection[str] = ()
-    features: Collection[str] | None = None
-
-    def is_feature(self, name: str) -> bool:
-        """Whether a column is a feature, by its name."""
-        return name not in self.others and (self.features is None or name in self.features)
-
-
-ALL_FEATURES = Roles()
 
 
 def format_of(path: str) -> str:
@@ -107,8 +80,8 @@ def read(
     header: bool | None = None,
     zeros: str | None = None,
     roles: Roles = ALL_FEATURES,
-) -> pd.DataFrame | NDArray:
-    """The table in a file: a DataFrame if its columns have names, else an array.
+) -> Found:
+    """The table in a file.
 
     Parameters
     ----------
@@ -128,10 +101,13 @@ def read(
     kind = given or format_of(path)
     name = "standard input" if path == STANDARD else path
     try:
-        with _opened(path) as file:
+        with opened(path, kind) as file:
             if kind in SEPARATORS:
-                return _read_text(file, SEPARATORS[kind], missing, header, roles)
-            return _with_gaps(_READERS[kind](file, zeros), missing, roles)
+                return read_text(file.read(), SEPARATORS[kind], missing, header, roles)
+            found = _READERS[kind](file, zeros)
+            if isinstance(found, np.ndarray):
+                return Found(_with_gaps(_numbered(found), missing, roles.of_numbered()), False)
+            return Found(_with_gaps(found, missing, roles), True)
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -141,71 +117,12 @@ def read(
         raise ValueError(f"{name} is no table in {kind.upper()}: {reason}.") from error
 
 
-def _opened(path: str) -> IO[bytes]:
-    return BytesIO(sys.stdin.buffer.read()) if path == STANDARD else open(path, "rb")
-
-
-def _read_text(
-    file: IO[bytes], separator: str, missing: Sequence[str], header: bool | None, roles: Roles
-) -> pd.DataFrame | NDArray:
+def _numbered(array: NDArray) -> pd.DataFrame:
     import pandas as pd
 
-    content = file.read()
-    first = _first_line(content, separator)
-    if header is None:
-        header = not _could_be_data(first, missing)
-    options: dict[str, Any] = {
-        "sep": separator,
-        "header": 0 if header else None,
-        "keep_default_na": False,
-        "low_memory": False,
-        "index_col": False,
-    }
-    if int(pd.__version__.split(".")[0]) < 3:  # later ones always read numbers exactly
-        options["float_precision"] = "round_trip"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            columns = pd.read_csv(BytesIO(content), nrows=0 if header else 1, **options).columns
-            features = [name for name in columns if roles.is_feature(str(name))]
-            # What is no feature stays as it is, to the letter.
-            others = dict.fromkeys(columns.difference(features), object)
-            gaps = {name: [*GAPS, *missing] for name in features}
-            frame = pd.read_csv(BytesIO(content), dtype=others, na_values=gaps, **options)
-        except pd.errors.ParserWarning:
-            raise ValueError("it has lines with more cells than there are columns") from None
-    return frame if header else frame.to_numpy()
-
-
-def _first_line(content: bytes, separator: str) -> list[str]:
-    """Cells of the first line that is not empty."""
-    beginning = content[:_MOST_HEADER].decode("utf-8-sig", "replace")
-    lines = csv.reader(StringIO(beginning, newline=""), delimiter=separator)
-    cells = next((line for line in lines if line), [])
-    if len(cells) == 1:
-        for other in (";", "\t", ","):
-            if other in cells[0]:
-                raise ValueError(
-                    f"its first line has {other!r} and no {separator!r}, but cells in CSV are "
-                    "separated by commas, and in TSV by tabs"
-                )
-    return cells
-
-
-def _could_be_data(cells: Sequence[str], missing: Sequence[str]) -> bool:
-    """Whether the first line may be data; then one must say what it is."""
-    values = [cell.strip() for cell in cells]
-    numbers = [value for value in values if value not in GAPS and value not in missing]
-    try:
-        [float(number) for number in numbers]
-    except ValueError:
-        return False
-    if not numbers:
-        return False
-    raise ValueError(
-        "its first line has only numbers, so say --header if they are names, and --no-header if "
-        "they are data"
-    )
+    if array.ndim != 2:
+        raise ValueError(f"it has {array.ndim} axes, and a table has 2")
+    return pd.DataFrame(array)
 
 
 def _read_parquet(file: IO[bytes], zeros: str | None) -> pd.DataFrame:
@@ -215,12 +132,25 @@ def _read_parquet(file: IO[bytes], zeros: str | None) -> pd.DataFrame:
 
     try:
         content = ParquetFile(file)
+        check_names(content.schema_arrow.names)
         _check_memory(8 * content.metadata.num_rows * content.metadata.num_columns)
-        frame = content.read().to_pandas()
+        frame = content.read().to_pandas(types_mapper=_integers_with_gaps().get)
     except ArrowException as error:
         raise ValueError(str(error)) from error
     named = [name for name in frame.index.names if name is not None]
     return frame.reset_index(level=named) if named else frame
+
+
+def _integers_with_gaps() -> dict[Any, Any]:
+    """Types of pandas for Arrow's integers, which else are floats beside gaps, and not exact."""
+    import pandas as pd
+    import pyarrow as pa
+
+    return {
+        getattr(pa, f"{sign}int{bits}")(): getattr(pd, f"{sign.upper()}Int{bits}Dtype")()
+        for sign in ("", "u")
+        for bits in (8, 16, 32, 64)
+    }
 
 
 def _need_parquet() -> None:
@@ -316,23 +246,20 @@ def _check_memory(n_bytes: int) -> None:
 _READERS = {"parquet": _read_parquet, "npy": _read_npy, "npz": _read_npz}
 
 
-def _with_gaps(
-    table: pd.DataFrame | NDArray, missing: Sequence[str], roles: Roles
-) -> pd.DataFrame | NDArray:
-    """The table with NaN for what stands for a gap in its features."""
-    marks: list[Any] = [*missing]
-    for mark in missing:
-        try:
-            marks.append(float(mark))
-        except ValueError:
-            continue
+def _with_gaps(table: pd.DataFrame, missing: Sequence[str], roles: Roles) -> pd.DataFrame:
+    """The table with a gap for what stands for one in its features."""
+    marks = [*missing, *(float(mark) for mark in missing if is_number(mark))]
     if not marks:
         return table
-    if isinstance(table, np.ndarray):
-        gaps = np.isin(table, [mark for mark in marks if not isinstance(mark, str)])
-        return np.where(gaps, np.nan, table) if gaps.any() else table
-    features = [name for name in table.columns if roles.is_feature(str(name))]
-    return table.assign(**{name: table[name].mask(table[name].isin(marks)) for name in features})
+    table = table.copy()
+    for place, name in enumerate(table.columns):
+        column = table.iloc[:, place]
+        gaps = column.isin(marks)
+        if roles.is_feature(name) and gaps.any():
+            # Integers stay integers beside gaps.
+            column = column.convert_dtypes() if column.dtype.kind in "iu" else column
+            table.isetitem(place, column.mask(gaps))
+    return table
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -368,6 +295,8 @@ def check_places(outputs: Sequence[str | None], inputs: Sequence[str | None] = (
 
 def _check_folder(path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
+    with suppress(FileNotFoundError):
+        os.lstat(path)  # a name that is too long, for instance
     if os.path.isdir(path):
         raise ValueError(f"{path} cannot be written: it is a folder.")
     if not os.path.isdir(folder):
@@ -379,6 +308,11 @@ def _check_folder(path: str) -> None:
 def has_numbers_only(path: str) -> bool:
     """Whether the format has no place for text and names."""
     return format_of(path) in ("npy", "npz")
+
+
+def is_text(path: str) -> bool:
+    """Whether the format is text, in which a column may have cells of any kind."""
+    return format_of(path) in SEPARATORS
 
 
 def write(path: str, table: pd.DataFrame | NDArray) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from .._estimators.locks import FileLock
 from ..bayesian import BayesianSkellamSNMF
 from ..io import LEARNER
 from ..prior_learning import PriorLearner
@@ -14,6 +17,9 @@ from .models import feature_names, load_file
 from .options import ModelOptions, TableOptions
 from .output import print_json, say, spoken_warnings
 from .tables import read_table
+
+# Seconds between looks at a state that another command works on.
+_PAUSE = 0.1
 
 
 def learn(
@@ -29,15 +35,42 @@ def learn(
     if state == formats.STANDARD:
         raise ValueError("What is learned cannot be written to standard output; give a file.")
     formats.check_places([state], data)
+    with _alone_with(state):
+        _learn(state, data, n_components, learning_rate, table, model, as_json)
+
+
+@contextmanager
+def _alone_with(state: str) -> Iterator[None]:
+    """Work on the state when no other command does: what it learns would be lost."""
+    lock = FileLock(state)
+    if not lock.acquire():
+        say(f"{state} is in use by another command, which is waited for.")
+        while not lock.acquire():
+            time.sleep(_PAUSE)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _learn(
+    state: str,
+    data: list[str],
+    n_components: int | None,
+    learning_rate: str | None,
+    table: TableOptions,
+    model: ModelOptions,
+    as_json: bool,
+) -> None:
     learner = _learner(state, n_components, learning_rate, model)
     names = feature_names(learner)
-    first = read_table(data[0], table, names)
-    names = [str(name) for name in first.features] if first.named else names
-    for path in data[1:]:
-        if path != formats.STANDARD:
-            read_table(path, table, names)  # rather fail before the first is learned
     learned = []
     with spoken_warnings() as warnings:
+        first = read_table(data[0], table, names)
+        names = [str(name) for name in first.features] if first.named else names
+        for path in data[1:]:
+            if path != formats.STANDARD:
+                read_table(path, table, names)  # rather fail before the first is learned
         for number, path in enumerate(data):
             found = read_table(path, table, names) if number else first
             learner.partial_fit(found.X)

@@ -57,14 +57,15 @@ def _option(*names: str, panel: str, **settings: Any) -> Any:
 class TableOptions:
     """How a table is read."""
 
+    # Lists, to refuse a second column rather than to forget the first.
     id: Annotated[
-        str | None,
+        list[str],
         _option("--id", panel=_TABLE, metavar="NAME", help="Column that names the rows."),
-    ] = None
+    ] = ()  # type: ignore[assignment]
     label: Annotated[
-        str | None,
+        list[str],
         _option("--label", panel=_TABLE, metavar="NAME", help="Column to compare clusters with."),
-    ] = None
+    ] = ()  # type: ignore[assignment]
     drop: Annotated[
         list[str],
         _option("--drop", panel=_TABLE, metavar="NAME", help="Column to leave out; repeatable."),

@@ -37,8 +37,8 @@ def select(
     given = model.given()
     jobs = {"n_jobs": given.pop("n_jobs", None), "random_state": given.pop("random_state", None)}
     estimator = BayesianSkellamSNMF(**given)
-    X = read_table(data, table).X
     with spoken_warnings() as warnings:
+        X = read_table(data, table).X
         X, _ = scale_features(X, wanted.scale, estimator)
         result = select_n_components(
             X,

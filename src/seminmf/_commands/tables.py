@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import formats
+from .text import GAPS, Roles, is_blank, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .options import TableOptions
+
+# How pandas names a column that has no name.
+_NAMELESS = re.compile(r"Unnamed: \d+")
+# Floats have all integers up to here.
+_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Table:
     ids, labels : Series or None
     named : bool
         Whether the columns have names.
+    letters : callable or None
+        Returns the same table as the text that the file has; None if that has numbers.
     plain : bool
         Whether the features are wanted without names.
     """
@@ -39,6 +49,7 @@ class Table:
     ids: pd.Series | None
     labels: pd.Series | None
     named: bool
+    letters: Callable[[], pd.DataFrame] | None = None
     plain: bool = False
 
     @property
@@ -60,14 +71,22 @@ class Table:
         """Which cells of the features are not observed."""
         return np.isnan(np.asarray(self.X))
 
-    def filled(self, values: NDArray) -> pd.DataFrame | NDArray:
-        """The whole table, with these values in the gaps of its features; no other cell changes."""
+    def filled(self, values: NDArray, *, as_text: bool) -> pd.DataFrame | NDArray:
+        """The whole table, with these values in the gaps of its features; no other cell changes.
+
+        In a table that is wanted as text, cells that are text stay so to the letter.
+        """
         frame = self.frame.copy()
+        if as_text and self.letters is not None:
+            frame = self.letters().set_axis(frame.columns, axis=1)
         for name, gaps, column in zip(self.features, self.gaps.T, values.T, strict=True):
             if gaps.any():
-                observed = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-                frame[name] = np.where(gaps, column, observed)
-        return frame if self.named else frame.to_numpy()
+                fill = _fill_text if as_text else _fill_numbers
+                frame[name] = fill(frame[name], gaps, column)
+        if self.named:
+            return frame
+        plain = as_text or all(isinstance(dtype, np.dtype) for dtype in frame.dtypes)
+        return frame.to_numpy() if plain else _numbers(frame)
 
     def with_ids(self, columns: dict[str, Any], *, labels: bool = False) -> pd.DataFrame:
         """A new table of these columns, after the ids and before the labels, if there are any."""
@@ -94,52 +113,75 @@ def read_table(path: str, options: TableOptions, wanted: Sequence[str] | None = 
         Names of the features that a model has; columns beside them are left out. None takes all
         columns but those that the options name.
     """
-    import pandas as pd
-
-    others = [name for name in (options.id, options.label, *options.drop) if name is not None]
-    found = formats.read(
+    ids, labels = (_only(f"--{name}", getattr(options, name)) for name in ("id", "label"))
+    others = [name for name in (ids, labels, *options.drop) if name is not None]
+    frame, named, letters = formats.read(
         path,
         options.format,
         missing=options.missing,
         header=options.header,
         zeros=None if options.zeros is None else options.zeros.value,
-        roles=formats.Roles(others, wanted),
+        roles=Roles(others, wanted),
     )
-    named = isinstance(found, pd.DataFrame)
-    frame = found if isinstance(found, pd.DataFrame) else _numbered(path, found)
     columns = {name: _column(frame, name, path) for name in others}
-    rest = [name for name in frame.columns if name not in columns.values()]
+    first = frame.columns[0] if named and len(frame.columns) else None
+    nameless = first is not None and is_blank(first)
+    rest = [name for name in frame.columns[int(nameless) :] if name not in columns.values()]
     numbered = not named and wanted is not None and set(wanted) <= {str(name) for name in rest}
     features = rest
     if wanted is not None and (named or numbered):
         features = _wanted(rest, wanted, path)
     if not features or not len(frame):
         raise ValueError(f"{path} has no cells: {len(frame)} rows, {len(features)} features.")
-    ids, labels = (
-        None if name is None else frame[columns[name]] for name in (options.id, options.label)
-    )
     _check_features(frame, features, path)
-    return Table(frame, features, ids, labels, named)
+    _warn_of_indices(path, nameless, ids, [] if wanted is not None else features)
+    return Table(
+        frame,
+        features,
+        frame[first] if nameless and ids is None else _series(frame, columns, ids),
+        _series(frame, columns, labels),
+        named,
+        letters,
+    )
 
 
 def is_label(value: Any) -> bool:
     """Whether a cell of a column of labels has one."""
-    return str(value) not in formats.GAPS
+    return str(value) not in GAPS
 
 
-def _numbered(path: str, array: NDArray) -> pd.DataFrame:
-    import pandas as pd
+def _only(option: str, given: Sequence[str]) -> str | None:
+    """What was given by an option that names one column."""
+    if len(given) > 1:
+        raise ValueError(f"{option} names one column; found {_listed(given)}.")
+    return given[0] if given else None
 
-    if array.ndim != 2:
-        raise ValueError(f"{path} has {array.ndim} axes, and a table has 2.")
-    return pd.DataFrame(array)
+
+def _series(frame: pd.DataFrame, columns: dict[str, Any], name: str | None) -> pd.Series | None:
+    return None if name is None else frame[columns[name]]
+
+
+def _warn_of_indices(path: str, nameless: bool, ids: str | None, features: list[Any]) -> None:
+    """Say what becomes of columns that pandas may have written to number the rows."""
+    said = []
+    if nameless:
+        use = "taken for ids" if ids is None else f"left out: {_short(ids)} has the ids"
+        said.append(f"{path}: the first column has no name, and is {use}.")
+    said += [
+        f"{path}: the column {_short(name)} is taken for a feature; if it numbers the rows, name "
+        "it by --id or --drop."
+        for name in features
+        if _NAMELESS.fullmatch(str(name))
+    ]
+    for text in said:
+        warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def _column(frame: pd.DataFrame, name: str, path: str) -> Any:
     """A column by its name, or by its number if columns have none."""
     if name in frame.columns:
         return name
-    if name.isdecimal() and int(name) in frame.columns:
+    if name.isascii() and name.isdecimal() and int(name) in frame.columns:
         return int(name)
     raise ValueError(f"{path} has no column {name!r}; its columns are {_listed(frame.columns)}.")
 
@@ -170,6 +212,8 @@ def _check_features(frame: pd.DataFrame, features: list[Any], path: str) -> None
 def _is_number(cell: Any) -> bool:
     import pandas as pd
 
+    if isinstance(cell, str):
+        return is_number(cell)
     try:
         float(cell)
     except (TypeError, ValueError, OverflowError):
@@ -181,6 +225,27 @@ def _numbers(frame: pd.DataFrame) -> NDArray:
     if all(dtype == np.float32 for dtype in frame.dtypes):
         return frame.to_numpy()
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _fill_text(column: pd.Series, gaps: NDArray, values: NDArray) -> NDArray:
+    """Cells for a text, where a column may have cells of any kind."""
+    if column.dtype.kind == "f":
+        return _fill_numbers(column, gaps, values)
+    cells = column.to_numpy(dtype=object, copy=True)
+    cells[gaps] = values[gaps].tolist()
+    return cells
+
+
+def _fill_numbers(column: pd.Series, gaps: NDArray, values: NDArray) -> NDArray:
+    """Numbers for a format where a column has one type."""
+    dtype = np.float32 if column.dtype == np.float32 else np.float64
+    numbers = column.to_numpy(dtype=dtype, na_value=np.nan)
+    if column.dtype.kind in "iu" and np.any(np.abs(numbers[~gaps]) >= _EXACT):
+        raise ValueError(
+            f"The column {_short(column.name)} has integers that are not exact as the floats that "
+            "its gaps are filled with; write a table in CSV or TSV."
+        )
+    return np.where(gaps, values.astype(dtype), numbers)
 
 
 def _listed(names: Any, most: int = 8) -> str:

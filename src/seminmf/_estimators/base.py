@@ -20,7 +20,7 @@ from .._data.reading import is_pandas, library_of
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from . import validation as check
-from .checkpoint import Journal, describe
+from .checkpoint import Journal, describe, lock_checkpoint
 from .files import FittedFields, save
 from .runs import Best, Runner, best_run
 from .transaction import Transactional
@@ -93,7 +93,9 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         every = check.check_seconds("checkpoint_every", every)
         if path is None:
             return Runner(UNRECORDED, bool(self.verbose)), random
-        journal = Journal(path, every, describe(self, source, given), random)
+        self._checkpoint_lock = lock = lock_checkpoint(path)
+        fit = describe(self, source, given)
+        journal = Journal(path, every, fit, random, alone=lock.held)
         return Runner(journal, bool(self.verbose)), journal.random
 
     def _best_run(

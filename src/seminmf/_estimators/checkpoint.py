@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
@@ -21,6 +22,10 @@ from .._data.fingerprint import fingerprint
 from .._data.source import Source
 from . import container
 from .container import Content
+from .locks import FileLock
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 FORMAT = "seminmf checkpoint"
 FORMAT_VERSION = 1
@@ -46,10 +51,17 @@ class Journal:
         fit is refused.
     random : RandomState
         The fit's generator.
+    alone : bool
+        Whether no other process can be writing the file. Then what killed ones left is removed.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], every: float, fit: dict[str, Any], random: RandomState
+        self,
+        path: str | os.PathLike[str],
+        every: float,
+        fit: dict[str, Any],
+        random: RandomState,
+        alone: bool = False,
     ) -> None:
         self._path, self._every, self._fit = os.fspath(path), every, fit
         self._known: list[_RunRecord] = []  # runs of the earlier fit
@@ -58,7 +70,8 @@ class Journal:
         self.random = random
         if os.path.exists(path):
             self.random, self._known = self._read()
-            container.remove_parts(path)
+            if alone:
+                container.remove_parts(path)
         self._start = _generator_state(self.random)
         self._written = time.monotonic()
         if not self._known:
@@ -139,6 +152,33 @@ class Journal:
                 raise ValueError(f"it was made with other {name}")
             if mine != other:
                 raise ValueError(f"it was made with {name}={other!r}, not {mine!r}")
+
+
+def lock_checkpoint(path: str | os.PathLike[str]) -> FileLock:
+    """A lock on the file, for the time of a fit; another fit that has it is a ValueError."""
+    lock = FileLock(path)
+    if not lock.acquire():
+        raise ValueError(
+            f"{os.fspath(path)} is in use by another fit: wait until that has ended, or give "
+            "another file for the checkpoint."
+        )
+    return lock
+
+
+def unlocks_checkpoint(fit: Callable[P, T]) -> Callable[P, T]:
+    """Let a fit give back its lock on a checkpoint, however it ends."""
+
+    @wraps(fit)
+    def unlocking(*args: P.args, **options: P.kwargs) -> T:
+        estimator: Any = args[0]
+        try:
+            return fit(*args, **options)
+        finally:
+            lock = vars(estimator).pop("_checkpoint_lock", None)
+            if lock is not None:
+                lock.release()
+
+    return unlocking
 
 
 def describe(estimator: Any, source: Source, given: Mapping[str, NDArray | None]) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from .._data.fingerprint import update_with
 _ENVELOPE = "seminmf"
 # How files end that are not whole yet.
 _PART = ".part"
+# In bytes. Names have 255 at most on common file systems, 143 on some, and endings take 23.
+_LONGEST_NAME = 100
 
 DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
 
@@ -63,6 +65,8 @@ def read(
     """
     from safetensors import SafetensorError, safe_open
 
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise ValueError("it is no file, but a pipe or a device")
     with open(path, "rb"):  # clearer errors than safetensors has for what is no file
         pass
     try:
@@ -120,7 +124,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     # A link keeps its place, and the file that it points to is replaced.
     target = os.path.realpath(path)
-    temporary = f"{_beginning_of_parts(target)}{secrets.token_hex(8)}{_PART}"
+    temporary = name_beside(path, f"{secrets.token_hex(8)}{_PART}")
     try:
         with open(temporary, "xb") as file:
             if os.path.exists(target):
@@ -139,8 +143,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def remove_parts(path: str | os.PathLike[str]) -> None:
-    """Remove what is left of writings of this file that were killed."""
-    beginning = _beginning_of_parts(os.path.realpath(path))
+    """Remove what is left of writings of this file that were killed; nobody may be writing it."""
+    beginning = name_beside(path, "")
     pattern = re.compile(f"{re.escape(beginning)}[0-9a-f]{{16}}{re.escape(_PART)}")
     with os.scandir(os.path.dirname(beginning)) as entries:
         parts = [entry.path for entry in entries if pattern.fullmatch(entry.path)]
@@ -158,6 +162,9 @@ def _sync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
-def _beginning_of_parts(target: str) -> str:
-    folder, name = os.path.split(target)
-    return os.path.join(folder, f".{name}.")
+def name_beside(path: str | os.PathLike[str], ending: str) -> str:
+    """Name of a hidden file beside one, or beside what it links to; never too long for a name."""
+    folder, name = os.path.split(os.path.realpath(path))
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{name}.{ending}")

@@ -1,0 +1,106 @@
+"""The bytes of files and streams, with bounds: what is read may come from anywhere, without end."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from typing import IO
+
+from .._data.memory import available_memory
+
+STANDARD = "-"
+# How files begin, by format. Text has no such mark.
+_MARKS = {"npy": b"\x93NUMPY", "npz": b"PK", "parquet": b"PAR1"}
+_CHUNK = 1 << 20
+# A longer line is none.
+_LONGEST_LINE = 1 << 26
+# Seconds until a pipe must have a writer.
+_PATIENCE = 5.0
+
+
+def opened(path: str, kind: str) -> IO[bytes]:
+    """A file of this format, to be read at any place; text and streams are in memory, as a whole.
+
+    Parameters
+    ----------
+    path : str
+        "-" is standard input.
+    kind : str
+        A format. What is none of it from its beginning on is refused there.
+    """
+    if path != STANDARD and kind in _MARKS and os.path.isfile(path):
+        return open(path, "rb")
+    available, needed = available_memory(), 0
+    content, chunks = BytesIO(), _chunks(path)
+    for part in _marked(chunks, _MARKS[kind]) if kind in _MARKS else _checked_text(chunks):
+        content.write(part)
+        needed += _memory_of(part)
+        if needed > available:
+            raise ValueError(f"it needs more than the {available / 1e9:.1f} GB of memory there are")
+    content.seek(0)
+    return content
+
+
+def _memory_of(part: bytes) -> int:
+    """Bytes that reading takes: the content, a parser's copy, and three words for each cell."""
+    n_cells = sum(part.count(end) for end in (b",", b"\t", b"\n"))
+    return 2 * len(part) + 24 * n_cells
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    if path == STANDARD:
+        yield from _parts(sys.stdin.buffer)
+    elif stat.S_ISFIFO(os.stat(path).st_mode):
+        # Opened so that nothing is waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            first = _first_of_pipe(descriptor)
+            os.set_blocking(descriptor, True)
+            yield first + file.read(_CHUNK)  # longer than the mark of any format
+            yield from _parts(file)
+    else:
+        with open(path, "rb") as file:
+            yield from _parts(file)
+
+
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: file.read(_CHUNK), b"")
+
+
+def _first_of_pipe(descriptor: int) -> bytes:
+    """What a pipe has by now, if it has a writer; without one it would be waited for forever."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            if first := os.read(descriptor, _CHUNK):
+                return first
+        except BlockingIOError:  # there is a writer, who has not written yet
+            return b""
+        time.sleep(0.02)
+    raise ValueError("it is a pipe that nobody writes to")
+
+
+def _marked(chunks: Iterator[bytes], mark: bytes) -> Iterator[bytes]:
+    """The same, unless they begin otherwise."""
+    first = next(chunks, b"")
+    if not first.startswith(mark):
+        raise ValueError("it does not begin as such files do")
+    yield first
+    yield from chunks
+
+
+def _checked_text(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same, unless it is no text, or a line of it does not end."""
+    length = 0
+    for part in chunks:
+        if b"\0" in part:
+            raise ValueError("it is not in UTF-8, for it has zero bytes")
+        end = max(part.rfind(b"\n"), part.rfind(b"\r"))
+        length = len(part) - end - 1 if end >= 0 else length + len(part)
+        if length > _LONGEST_LINE:
+            raise ValueError(f"it has a line of more than {_LONGEST_LINE >> 20} MB")
+        yield part
