@@ -294,7 +294,7 @@ def test_cells_that_are_stored_twice_are_sums(tmp_path):
     matrix = sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 2))
     sparse.save_npz(tmp_path / "t.npz", matrix)
     observed, missing = (
-        formats.read(str(tmp_path / "t.npz"), zeros=z) for z in ("observed", "missing")
+        formats.read(str(tmp_path / "t.npz"), zeros=z).frame for z in ("observed", "missing")
     )
     np.testing.assert_array_equal(observed, [[0.0, 3.0]])
     np.testing.assert_array_equal(missing, [[np.nan, 3.0]])
@@ -376,7 +376,7 @@ def test_changed_tables_are_refused_or_read(models, tables, tmp_path):
         if result.exit_code == 2:
             assert result.stderr.startswith("seminmf: ") and not out.exists()
         else:
-            filled = formats.read(str(out), header=model is named)
+            filled = formats.read(str(out), header=model is named).frame
             features = filled[["a", "b", "<c>", "δ"]] if model is named else filled
             assert np.isfinite(np.asarray(features, dtype=float)).all()
             out.unlink()
@@ -396,7 +396,7 @@ def test_any_table_is_refused_or_read(content, kind, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / f"any.{kind}"
     path.write_bytes(content)
     try:
-        table = formats.read(str(path))
+        table = formats.read(str(path)).frame
     except ValueError as error:
         assert str(path) in str(error) and "\n" not in str(error)
     else:

@@ -23,6 +23,7 @@ from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
+from ._kernels.euclidean.least_squares import GAP_WEIGHT
 from ._kernels.euclidean.nnls import solve_rows
 from ._numerics.compiled import announced
 from ._numerics.scaling import power_of_two, powers_of_two
@@ -114,6 +115,7 @@ class EuclideanSNMF(BaseSNMF):
            [ 2.,  3.,  3.]])
     """
 
+    _private_state = (*BaseSNMF._private_state, "_gap_weight")
     _starts = ("random", "kmeans", "svd")
     _default_for_unobserved = "zeros"
     _fitted_fields = FittedFields(
@@ -122,7 +124,9 @@ class EuclideanSNMF(BaseSNMF):
             "activations_": ArrayField("JK"),
             "objectives_": TRACE,
         },
-        scalars={**COMMON_SCALARS, "objective_": float},
+        scalars={**COMMON_SCALARS, "objective_": float, "_gap_weight": float},
+        # Files that were written when squares in gaps did not count.
+        defaults={"_gap_weight": 0.0},
     )
 
     def __init__(
@@ -314,6 +318,7 @@ class EuclideanSNMF(BaseSNMF):
 
     def _publish(self, dtype: np.dtype, result: Result[SignedFactors], weight: float) -> None:
         """Set the fitted attributes; objectives are in units of X and of the weights."""
+        self._gap_weight = GAP_WEIGHT
         self.components_ = (result.state.components * self._unit).astype(dtype)
         self.activations_ = result.state.activations.astype(dtype)
         with np.errstate(over="ignore"):
@@ -328,7 +333,9 @@ class EuclideanSNMF(BaseSNMF):
         scale = powers_of_two(np.abs(components).max(axis=1))
         source = data.source
         with announced(), source.executor(self.n_jobs) as executor:
-            solution = solve_rows(source, self._unit, components / scale[:, None], executor)
+            solution = solve_rows(
+                source, self._unit, components / scale[:, None], executor, self._gap_weight
+            )
         return (solution / scale).astype(data.source.dtype)
 
     def _membership(self, data: Data) -> NDArray:

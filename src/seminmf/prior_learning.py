@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ._estimators import validation as check
+from ._estimators.notices import warn_user
 from ._estimators.runs import Progress
 from ._estimators.transaction import Transactional, fits, goes_on
 from ._model import sharing as _sharing
@@ -228,11 +228,10 @@ class PriorLearner(Transactional, BaseEstimator):
         with Progress(self.max_iter, "prior", bool(self.verbose)) as progress:
             result = _collection.learn(collection, start, self.max_iter, self.tol, progress)
         if not result.converged:
-            warnings.warn(
+            warn_user(
                 f"No convergence after max_iter={self.max_iter} rounds: the total bound still "
                 f"gained more than tol={self.tol} in the last one. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         check.record_features(self, matrices[0])
         self.scale_, self._seed, self._n_samples = collection.scale, seed, n_samples
@@ -310,7 +309,7 @@ class PriorLearner(Transactional, BaseEstimator):
         )
         if self.hyperprior == 0:
             raise ValueError(f"{reason}, or set hyperprior above 0.")
-        warnings.warn(f"{reason}. The hyperprior alone holds them.", UserWarning, stacklevel=4)
+        warn_user(f"{reason}. The hyperprior alone holds them.")
 
     def _maps(self, n_samples: int, n_features: int) -> Maps:
         """The sharing maps for matrices of this size, with the rows they need."""
@@ -400,7 +399,7 @@ class PriorLearner(Transactional, BaseEstimator):
     def _warn_of_bounds(self, plan: Plan) -> None:
         """Say what met a bound, when all else is done."""
         for note in bounds_met(self._learned.prior, plan.maps):
-            warnings.warn(note, UserWarning, stacklevel=4)
+            warn_user(note)
 
     def save(self, path: Any) -> None:
         """Write the learner to a file that `seminmf.load` reads, to go on with its stream.

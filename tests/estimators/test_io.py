@@ -163,7 +163,7 @@ def test_other_estimators_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"n_components": 3}, "atoms_ has the shape"),
+        ({"n_components": 0}, "n_components must be an integer"),
         ({"tol": float("nan")}, "tol must be a number"),
         ({"verbose": object()}, "verbose must be a number or text"),
         ({"atom_shape_prior": ["a", "b"]}, "atom_shape_prior must hold numbers"),

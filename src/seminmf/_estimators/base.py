@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from . import validation as check
 from .checkpoint import Journal, describe, lock_checkpoint
 from .files import FittedFields, save
+from .notices import warn_user
 from .runs import Best, Runner, best_run
 from .transaction import Transactional
 
@@ -109,28 +109,24 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _warn(self, best: Result, last: Result) -> None:
         if last.interrupted:
-            warnings.warn(
+            warn_user(
                 f"Interrupted after {last.n_iter} iterations; the best state so far is kept.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         elif not best.converged:
-            warnings.warn(
+            warn_user(
                 f"No convergence after max_iter={self.max_iter} iterations: the objective still "
                 f"gained more than tol={self.tol} of its size over {WINDOW} of them. "
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _warn_unobserved(self, summary: Summary) -> None:
         n_features = int(np.sum(summary.column_count == 0))
         if summary.n_empty or n_features:
-            warnings.warn(
+            warn_user(
                 f"{summary.n_empty} samples and {n_features} features have no observed cell; "
                 f"they get {self._default_for_unobserved}.",
-                UserWarning,
-                stacklevel=4,
             )
 
     # --- after the fit ----------------------------------------------------------------------

@@ -75,6 +75,8 @@ class FittedFields(NamedTuple):
         By attribute. The first one's type is that of the data.
     scalars : dict of type
         By attribute.
+    defaults : dict
+        Scalars that older files do not have.
     has_priors : bool
     stream_atoms : str or None
         The attribute that batches learn, of estimators that learn from batches.
@@ -82,6 +84,7 @@ class FittedFields(NamedTuple):
 
     arrays: dict[str, ArrayField]
     scalars: dict[str, type]
+    defaults: dict[str, Any] = {}  # noqa: RUF012
     has_priors: bool = False
     stream_atoms: str | None = None
 
@@ -234,7 +237,8 @@ def rebuild(kind: Any, content: Content) -> Any:
         estimator._check_parameters()
     estimator._keep_parameters()
     estimator.set_params(**given)
-    for scalar, value in _scalars(content.header["fitted"], fields.scalars).items():
+    found = fields.defaults | content.header["fitted"]
+    for scalar, value in _scalars(found, fields.scalars).items():
         setattr(estimator, scalar, value)
     sizes = _sizes(content, estimator)
     for name in fields.arrays:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from .._data.reading import as_meant
 from .._data.source import Data
 from .._data.summary import Summary
 from .._model.model import Priors, split_signed
+from .notices import warn_user
 
 # What weights may sum to: sums over samples are in the type of the data.
 _MOST_WEIGHT = {"float32": 1e15, "float64": 1e100}
@@ -200,12 +200,10 @@ def _check_total(weights: NDArray, dtype: np.dtype) -> None:
             f"found a sum of {total:g}."
         )
     if abs(total - 1) < _NORMALISED and weights.max() < 1:
-        warnings.warn(
+        warn_user(
             "sample_weight sums to 1, and a weight counts as repeats of its sample: all "
             f"{len(weights)} samples together count as a single one against the prior. Weights "
-            "with a mean of 1 keep their number.",
-            UserWarning,
-            stacklevel=4,
+            "with a mean of 1 keep their number."
         )
 
 

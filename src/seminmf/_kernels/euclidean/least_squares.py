@@ -71,12 +71,12 @@ def panel_width(n_features):
 
 
 @kernel
-def gram_of_row(x, components, gram):
+def gram_of_row(x, components, gap_weight, gram):
     """W Wᵀ over the observed features of a sample, and the squares in its gaps."""
     n_components, n_features = components.shape
     for k in range(n_components):
         for l in range(k + 1):
-            in_gaps = GAP_WEIGHT if k == l else 0.0
+            in_gaps = gap_weight if k == l else 0.0
             total = 0.0
             for i in range(n_features):
                 weight = in_gaps if math.isnan(x[i]) else 1.0
@@ -148,7 +148,7 @@ def _grams_of_panel(X, first, n_rows, components, gram, own, gaps, grams):
     for p in range(width):
         used = gram
         if gaps:
-            gram_of_row(X[first + min(p, n_rows - 1)], components, own)
+            gram_of_row(X[first + min(p, n_rows - 1)], components, GAP_WEIGHT, own)
             used = own
         for k in range(n_components):
             for l in range(n_components):

@@ -16,7 +16,7 @@ from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, prefer_wide_vectors
-from .least_squares import gram_of_row
+from .least_squares import GAP_WEIGHT, gram_of_row
 
 # A gradient of this share of its size, a pivot of this share of its diagonal: rounding.
 _ROUNDING = 1e-13
@@ -115,7 +115,7 @@ def _solve_row(gram, product, values, passive, refused, factor, solution):
 
 
 @kernel
-def _solve_rows(factor, X, components, gram, activations):
+def _solve_rows(factor, gap_weight, X, components, gram, activations):
     """Solve for consecutive samples, in units of 1 / factor."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
@@ -131,7 +131,7 @@ def _solve_rows(factor, X, components, gram, activations):
             gaps = gaps or math.isnan(x[i])
         used = gram
         if gaps:
-            gram_of_row(x, components, own)
+            gram_of_row(x, components, gap_weight, own)
             used = own
         for k in range(n_components):
             total = 0.0
@@ -145,7 +145,11 @@ def _solve_rows(factor, X, components, gram, activations):
 
 
 def solve_rows(
-    source: BlockSource, unit: float, components: NDArray, executor: LocalExecutor
+    source: BlockSource,
+    unit: float,
+    components: NDArray,
+    executor: LocalExecutor,
+    gap_weight: float = GAP_WEIGHT,
 ) -> NDArray:
     """Activations (J, K), float64, that belong to the components; X and they in units of `unit`."""
     components = np.ascontiguousarray(components)
@@ -156,7 +160,8 @@ def solve_rows(
 
     def task(rows: tuple[int, int]) -> None:
         for block in source.blocks(*rows):
-            _solve_rows(1 / unit, block.X, components, gram, activations[block.samples])
+            own = activations[block.samples]
+            _solve_rows(1 / unit, gap_weight, block.X, components, gram, own)
 
     for _ in executor.map(task, row_ranges(source, 4 * len(components))):
         pass
