@@ -27,6 +27,11 @@ from seminmf._estimators import checkpoint
 
 CODE = "from seminmf.cli import app; app(prog_name='seminmf')"
 FORMATS = ("csv", "tsv", "parquet", "npy", "npz")
+# One of text and one of numbers in each run, the others with the slow tests.
+TRIED = [
+    kind if kind in ("csv", "npz") else pytest.param(kind, marks=pytest.mark.slow)
+    for kind in FORMATS
+]
 NAMED = ("csv", "tsv", "parquet")
 
 
@@ -150,7 +155,7 @@ def test_all_formats_give_the_same_model(models, X):
     np.testing.assert_array_equal(models["csv"].atom_shape_, posterior.atom_shape_)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TRIED)
 def test_outputs_are_those_of_the_estimator(kind, models, folder, X):
     model, data = f"{kind}.safetensors", f"table.{kind}"
     outputs = {name: f"{name}-{kind}.{kind}" for name in ("transform", "cluster", "impute")}
@@ -183,7 +188,7 @@ def test_outputs_are_those_of_the_estimator(kind, models, folder, X):
     np.testing.assert_allclose(found["impute"].iloc[:, 1:6], filled, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TRIED)
 def test_select_and_learn_on_all_formats(kind, folder, tmp_path):
     out = tmp_path / "scores.csv"
     options = ("--min", 1, "--max", 2, "--seed", 0, "--plot", tmp_path / "choice.png")
@@ -742,7 +747,7 @@ def test_devices_stay_devices(folder, models):
 # --- pages and bars -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TRIED)
 def test_reports_of_all_formats(kind, folder, models):
     options = ("--title", "<b>&", "-o", "page.html", *table_options(kind)[:4])
     arguments = ("report", f"{kind}.safetensors", f"table.{kind}", *options)

@@ -99,6 +99,7 @@ def test_fixed_iterations_on_a_cluster(client, name, likelihood):
     assert_allclose(trace(there), trace(here), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_full_fit_on_a_cluster(client):
     X = table()
     here, there = (clone(FULL["newton"]).fit(data) for data in (X, chunks(X)))
@@ -156,6 +157,7 @@ def test_save_brings_the_activations_here(client, tmp_path):
     assert_allclose(loaded.transform(X), model.transform(chunks(X)).compute(), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXED)
 def test_a_killed_worker_costs_time_only(tmp_path, name):
     """A worker is killed in the middle of a fit, and its chunks are done again by others."""

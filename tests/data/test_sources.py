@@ -371,9 +371,12 @@ def test_other_errors(estimator):
     "model",
     [
         SkellamSNMF(20, max_iter=60, tol=0.5, random_state=0),
-        SkellamSNMF(20, max_iter=60, tol=0, random_state=0),
+        pytest.param(SkellamSNMF(20, max_iter=60, tol=0, random_state=0), marks=pytest.mark.slow),
         SkellamSNMF(20, solver="em", tol=0.5, random_state=0),
-        SkellamSNMF(20, solver="em", atom_shape_prior=0.9, tol=0.5, random_state=0),
+        pytest.param(
+            SkellamSNMF(20, solver="em", atom_shape_prior=0.9, tol=0.5, random_state=0),
+            marks=pytest.mark.slow,
+        ),
         BayesianSkellamSNMF(20, scale=0.1, tol=0.5, random_state=0),
     ],
     ids=["newton", "newton, unfinished", "em", "em, small shapes", "vbem"],

@@ -294,7 +294,7 @@ def test_bad_parameters(model):
         model.fit(X)
 
 
-@pytest.mark.parametrize("n_batches", [3, 20])
+@pytest.mark.parametrize("n_batches", [3, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fitted", [False, True])
 def test_a_saved_stream_goes_on(model, fitted, n_batches, tmp_path):
     """After `load` the next batches change a model as they would have without it."""

@@ -229,6 +229,7 @@ def test_bad_arguments_exit_with_2(arguments, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_killed_experiment_goes_on(tmp_path):
     """As a subprocess, killed in the middle; the end is that of one that was not."""
     code = """

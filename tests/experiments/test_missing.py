@@ -286,6 +286,7 @@ def test_without_jester_the_image_is_left_and_a_remark(quick, tmp_path):
     assert str(error.value) in found.remarks[-1]
 
 
+@pytest.mark.slow
 def test_football_is_there_if_its_data_are(quick, ratings, tmp_path):
     """Without them there is a remark; with them, one more table and one more picture."""
     settings = Settings(tmp_path, 1, data_home=ratings, options=SMALL | {"seasons": 2})

@@ -203,7 +203,7 @@ def campaign(n_calls, seed, folder):
 
 
 def test_some_calls(tmp_path):
-    campaign(300, 0, tmp_path)
+    campaign(200, 0, tmp_path)
 
 
 @pytest.mark.slow

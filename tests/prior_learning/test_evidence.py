@@ -264,6 +264,7 @@ def test_what_halves_say_adds_up_to_what_the_whole_says():
     assert potentials[0].conflict(potentials[1]) < chi2.isf(1e-3, df=4)
 
 
+@pytest.mark.slow
 def test_it_finds_what_the_mean_field_misses():
     """The mean field pulls the components apart; the evidence is better at the truth."""
     X, atoms, activations = draw(3000, mean=300.0, seed=3)

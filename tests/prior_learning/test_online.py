@@ -24,7 +24,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.mark.parametrize("seed", [0, 3, 17])
+@pytest.mark.parametrize(
+    "seed", [0, pytest.param(3, marks=pytest.mark.slow), pytest.param(17, marks=pytest.mark.slow)]
+)
 def test_a_stream_is_learned_from(seed):
     """Shapes of atoms come within 10 % and stay there; fits are as good as with the true prior."""
     truth = STREAM.draw(seed)
@@ -43,6 +45,7 @@ def test_a_stream_is_learned_from(seed):
     assert np.mean(found) < 1.15 * np.mean(with_true_prior)
 
 
+@pytest.mark.slow
 def test_a_collection_tells_its_prior():
     """Thirty matrices: what is learned is what would be learned if all parameters were seen."""
     seed, n_matrices = 3, 30

@@ -51,7 +51,15 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @pytest.mark.parametrize("likelihood", ["integer", "real"])
-@pytest.mark.parametrize("sharing", ["all", "component", "entry", None])
+@pytest.mark.parametrize(
+    "sharing",
+    [
+        pytest.param("all", marks=pytest.mark.slow),
+        "component",
+        "entry",
+        pytest.param(None, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("posterior", ["mean-field", "correlated"])
 def test_total_bound_of_a_batch_never_falls(likelihood, sharing, posterior):
     collection = [draw(seed, likelihood=likelihood) for seed in range(4)]
