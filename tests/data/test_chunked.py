@@ -125,7 +125,8 @@ def test_accelerated(name):
 
 def test_what_comes_after_the_fit_stays_there(client):
     X, other = table(), table(1)
-    for model in (SkellamSNMF(2, random_state=0), BayesianSkellamSNMF(2, random_state=0)):
+    settings = {"max_iter": 30, "random_state": 0}
+    for model in (SkellamSNMF(2, **settings), BayesianSkellamSNMF(2, scale=1.0, **settings)):
         here = clone(model).fit(X)
         there = clone(model).fit(chunks(X))
         for name in ("atoms_", "dispersion_", "atom_shape_"):

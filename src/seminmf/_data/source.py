@@ -155,6 +155,8 @@ def row_ranges(
     change a bit of the result.
     """
     n_tasks = min(max(1, source.n_cells * n_components // _TASK), most, source.shape[0])
+    if n_tasks == 1:
+        return [(0, source.shape[0])]
     edges = source.edges(n_tasks)
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
