@@ -233,6 +233,20 @@ def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
     return _Layout(_estep_features, padded, block, workspace)
 
 
+def checked_factors(
+    source: BlockSource, activations: NDArray, atoms: NDArray, sample_weight: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Both factors, C-contiguous, if they and the weights go with the data."""
+    activations, atoms = np.ascontiguousarray(activations), np.ascontiguousarray(atoms)
+    check_arrays(
+        {"J": source.shape[0], "K": atoms.shape[1], "I": source.shape[1]},
+        activations=("JK", activations),
+        atoms=("2KI", atoms),
+        sample_weight=("J", sample_weight),
+    )
+    return activations, atoms
+
+
 def estep(
     source: BlockSource,
     likelihood: Likelihood,
@@ -244,13 +258,7 @@ def estep(
     """Run the E-step over all samples of a source."""
     dtype = source.dtype
     n_components, n_features = atoms.shape[1:]
-    activations, atoms = np.ascontiguousarray(activations), np.ascontiguousarray(atoms)
-    check_arrays(
-        {"J": source.shape[0], "K": n_components, "I": source.shape[1]},
-        activations=("JK", activations),
-        atoms=("2KI", atoms),
-        sample_weight=("J", sample_weight),
-    )
+    activations, atoms = checked_factors(source, activations, atoms, sample_weight)
     layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
     smallest = dtype.type(SMALLEST_RATE[dtype.name])
     inverse_unit = dtype.type(1 / likelihood.unit)

@@ -18,10 +18,9 @@ from ..._data.executor import LocalExecutor
 from ..._data.sparse import SparseSource
 from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood
-from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
-from .estep import Expectations, evaluate_rates
+from .estep import Expectations, checked_factors, evaluate_rates
 
 # Cells whose rates are computed at a time.
 _BATCH = 256
@@ -87,13 +86,7 @@ def estep_of_cells(
 ) -> Expectations:
     """Run the E-step over the stored cells, in float64 whatever the type of the data."""
     n_components, n_features = atoms.shape[1:]
-    activations, atoms = np.ascontiguousarray(activations), np.ascontiguousarray(atoms)
-    check_arrays(
-        {"J": source.shape[0], "K": n_components, "I": source.shape[1]},
-        activations=("JK", activations),
-        atoms=("2KI", atoms),
-        sample_weight=("J", sample_weight),
-    )
+    activations, atoms = checked_factors(source, activations, atoms, sample_weight)
     width = -(-n_components // 8) * 8
     cells = source.cells(max(16, _SQUARE // width))
     padded = _padded(activations, width)

@@ -125,20 +125,13 @@ def _residuals(x, seen, values, transposed, residual, squares):
 def _count_gaps(seen, squared_components, values, gradient, squares):
     """Add the squares in gaps to each sample's loss, and what they pull to its gradient."""
     n_components, width = values.shape
-    n_features = len(seen)
-    for i in range(n_features):
-        for p in range(width):
-            seen[i, p] = GAP_WEIGHT * (1.0 - seen[i, p])
     pull = np.empty((n_components, width))
-    multiply(squared_components, seen, 0.0, pull)
+    multiply(squared_components, 1.0 - seen, 0.0, pull)
     for k in range(n_components):
         for p in range(width):
-            pulled = pull[k, p] * values[k, p]
+            pulled = GAP_WEIGHT * pull[k, p] * values[k, p]
             gradient[k, p] -= pulled
             squares[p] += pulled * values[k, p]
-    for i in range(n_features):
-        for p in range(width):
-            seen[i, p] = 0.0 if seen[i, p] > 0.0 else 1.0
 
 
 @part
