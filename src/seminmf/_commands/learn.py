@@ -36,7 +36,23 @@ def learn(
         raise ValueError("What is learned cannot be written to standard output; give a file.")
     formats.check_places([state], data)
     with _alone_with(state):
-        _learn(state, data, n_components, learning_rate, table, model, as_json)
+        learner = _learner(state, n_components, learning_rate, model)
+        names = feature_names(learner)
+        learned = []
+        with spoken_warnings() as warnings:
+            first = read_table(data[0], table, names)
+            names = [str(name) for name in first.features] if first.named else names
+            for path in data[1:]:
+                if path != formats.STANDARD:
+                    read_table(path, table, names)  # rather fail before the first is learned
+            for number, path in enumerate(data):
+                found = read_table(path, table, names) if number else first
+                learner.partial_fit(found.X)
+                learner.save(state)
+                learned.append({"data": path, "n_matrices": learner.n_matrices_})
+                say(f"{path}: learned as number {learner.n_matrices_}")
+        if as_json:
+            print_json({"state": state, "learned": learned, "warnings": warnings})
 
 
 @contextmanager
@@ -51,34 +67,6 @@ def _alone_with(state: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _learn(
-    state: str,
-    data: list[str],
-    n_components: int | None,
-    learning_rate: str | None,
-    table: TableOptions,
-    model: ModelOptions,
-    as_json: bool,
-) -> None:
-    learner = _learner(state, n_components, learning_rate, model)
-    names = feature_names(learner)
-    learned = []
-    with spoken_warnings() as warnings:
-        first = read_table(data[0], table, names)
-        names = [str(name) for name in first.features] if first.named else names
-        for path in data[1:]:
-            if path != formats.STANDARD:
-                read_table(path, table, names)  # rather fail before the first is learned
-        for number, path in enumerate(data):
-            found = read_table(path, table, names) if number else first
-            learner.partial_fit(found.X)
-            learner.save(state)
-            learned.append({"data": path, "n_matrices": learner.n_matrices_})
-            say(f"{path}: learned as number {learner.n_matrices_}")
-    if as_json:
-        print_json({"state": state, "learned": learned, "warnings": warnings})
 
 
 def _learner(
