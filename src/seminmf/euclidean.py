@@ -261,10 +261,8 @@ class EuclideanSNMF(BaseSNMF):
         result = runner.run(euclidean, problem, begin, self.solver, stopping)
         result = self._finish(problem, runner, result)
         activations, components = result.state
-        sizes = np.abs(components).max(axis=1)
-        # Only products are decided: a component may have drifted out of the range of its type.
-        drifted = (sizes > _LARGEST) | ((sizes > 0) & (sizes < 1 / _LARGEST))
-        scale = np.where(drifted, 1 / powers_of_two(sizes), scale)
+        back = _into_range(components)
+        scale = np.where(back == 1, scale, back)
         return result._replace(
             state=SignedFactors(activations / scale, components * scale[:, None])
         )
@@ -312,6 +310,7 @@ class EuclideanSNMF(BaseSNMF):
 
     def _solved(self, problem: LeastSquares, components: NDArray) -> SignedFactors:
         """The best activations for the components, as the data's type can hold these."""
+        components = components * _into_range(components)[:, None]
         rounded = components.astype(problem.data.source.dtype).astype(np.float64)
         solution = solve_rows(problem.data.source, problem.unit, rounded, problem.executor)
         return SignedFactors(solution, rounded)
@@ -372,3 +371,13 @@ class EuclideanSNMF(BaseSNMF):
             total += float(np.sum(weights[block.samples] * np.nansum(errors, axis=1)))
         with np.errstate(over="ignore"):
             return float(-np.float64(total / (weights @ data.summary.row_count)) * unit * unit)
+
+
+def _into_range(components: NDArray) -> NDArray:
+    """Factors (K,) for components that have drifted out of the range of their type, else 1.
+
+    Only the products with activations are decided.
+    """
+    sizes = np.abs(components).max(axis=1)
+    drifted = (sizes > _LARGEST) | ((sizes > 0) & (sizes < 1 / _LARGEST))
+    return np.where(drifted, 1 / powers_of_two(sizes), 1.0)
