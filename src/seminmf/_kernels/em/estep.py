@@ -23,6 +23,8 @@ from ..simd.vectors import aligned
 
 # Cells of a block: with their rates they stay in the cache between the products and the loop.
 _BLOCK = 1 << 14
+# Cells without any rate but those of the components.
+NO_BACKGROUND = np.zeros((2, 1, 1))
 # Features are padded to whole vectors as long as that makes at most this factor.
 _MOST_PADDING = 1.2
 
@@ -58,7 +60,7 @@ def _estep_features(
     likelihood,
     X,
     inverse_unit,
-    smallest,
+    background,
     activations,
     weights,
     atoms,
@@ -67,10 +69,14 @@ def _estep_features(
     u_act,
     u_atoms,
 ):
-    """E-step of consecutive samples with features in the lanes; `atoms` is (2, K, width)."""
+    """E-step of consecutive samples with features in the lanes; `atoms` is (2, K, width).
+
+    `background` (2, n, width) has a row for each sample, or one for all.
+    """
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components, width = atoms.shape[1:]
+    own_background = background.shape[1] > 1
     x = workspace[: block * width].reshape((block, width))
     rates = workspace[block * width : 3 * block * width].reshape((2, block, width))
     rest = workspace[3 * block * width :]
@@ -88,7 +94,8 @@ def _estep_features(
             for k in range(n_components):
                 weighted[0, j, k] = activations[start + j, k] * weights[start + j]
         for s in range(2):
-            multiply(activations[start : start + n_rows], atoms[s], smallest, rates[s])
+            first = start if own_background else 0
+            multiply(activations[start : start + n_rows], atoms[s], background[s, first:], rates[s])
         evaluate_rates(
             likelihood, x.ravel()[:size], rates[0].ravel()[:size], rates[1].ravel()[:size]
         )
@@ -106,7 +113,7 @@ def _estep_samples(
     likelihood,
     X,
     inverse_unit,
-    smallest,
+    background,
     activations,
     weights,
     atoms,
@@ -115,7 +122,10 @@ def _estep_samples(
     u_act,
     u_atoms,
 ):
-    """The same with samples in the lanes, for few features; `atoms` is (2 I, K)."""
+    """The same with samples in the lanes, for few features; `atoms` is (2 I, K).
+
+    `background` is (2, n, I).
+    """
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = atoms.shape[1]
@@ -128,8 +138,10 @@ def _estep_samples(
     factors = rest[:size_of_factors].reshape((n_components, block))
     expected = rest[size_of_factors : 2 * size_of_factors].reshape((n_components, block))
     weighted = rest[2 * size_of_factors : 3 * size_of_factors].reshape((1, n_components, block))
-    product = rest[3 * size_of_factors :].reshape((2 * n_features, n_components))
-    one = type(smallest)(1.0)
+    rest = rest[3 * size_of_factors :]
+    product = rest[: atoms.size].reshape((2 * n_features, n_components))
+    start_rates = rest[atoms.size :].reshape((2 * n_features, block))
+    one = type(inverse_unit)(1.0)
     data_term = 0.0
     for start in range(0, n_samples, block):
         n_rows = min(block, n_samples - start)
@@ -145,7 +157,9 @@ def _estep_samples(
                 weighted[0, k, j] = factors[k, j] * weights[start + j]
             for j in range(n_rows, block):
                 weighted[0, k, j] = 0.0
-        multiply(atoms, factors, smallest, rates)
+        if start == 0 or background.shape[1] > 1:
+            _take_background(background, start, start_rates)
+        multiply(atoms, factors, start_rates, rates)
         evaluate_rates(likelihood, x.ravel(), rates.ravel()[:size], rates.ravel()[size:])
         dots(both, weighted, 2 * n_features, product)
         _add(u_atoms, product)
@@ -156,6 +170,17 @@ def _estep_samples(
         for i in range(n_features):
             data_term += _weighted_sum(x[i], weights[start : start + n_rows])
     return data_term
+
+
+@part
+def _take_background(background, first, start_rates):
+    """The rates that samples from `first` on have without any component, (2 I, block)."""
+    _, n_samples, n_features = background.shape
+    for s in range(2):
+        for j in range(start_rates.shape[1]):
+            row = background[s, min(first + j, n_samples - 1)]
+            for i in range(n_features):
+                start_rates[s * n_features + i, j] = row[i]
 
 
 @kernel
@@ -203,7 +228,7 @@ def _weighted_sum(values, weights):
 
 
 class _Layout(NamedTuple):
-    """How a block lies in memory: which kernel, its atoms, its size, and that of its workspace.
+    """How a block lies in memory: which kernel, its atoms, its sizes, and that of its workspace.
 
     Features run through the lanes of a vector, or, where they are too few to fill whole vectors,
     samples do.
@@ -211,8 +236,16 @@ class _Layout(NamedTuple):
 
     kernel: Callable
     atoms: NDArray
+    width: int
     block: int
     workspace: int
+
+    def background(self, rates: NDArray, n_features: int) -> NDArray:
+        """The rates (2, n, I) that there are without any component, in rows of the width."""
+        dtype = self.atoms.dtype
+        padded = np.ones((*rates.shape[:2], self.width), dtype=dtype)
+        padded[:, :, :n_features] = rates + SMALLEST_RATE[dtype.name]
+        return padded
 
 
 def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
@@ -223,26 +256,31 @@ def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
         block = max(1, _BLOCK // (4 * lanes * n_features)) * lanes
         block = min(block, -(-n_samples // lanes) * lanes)
         by_feature = atoms.transpose(0, 2, 1).reshape(2 * n_features, n_components)
-        workspace = 3 * (n_features + n_components) * block + by_feature.size
-        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), block, workspace)
+        workspace = (5 * n_features + 3 * n_components) * block + by_feature.size
+        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), n_features, block, workspace)
     padded = aligned(2 * n_components * width, atoms).reshape(2, n_components, width)
     padded[:, :, :n_features] = atoms
     padded[:, :, n_features:] = 0
     block = min(max(4, _BLOCK // width), n_samples)
     workspace = (3 * block + n_components) * width + block * n_components
-    return _Layout(_estep_features, padded, block, workspace)
+    return _Layout(_estep_features, padded, width, block, workspace)
 
 
 def checked_factors(
-    source: BlockSource, activations: NDArray, atoms: NDArray, sample_weight: NDArray
+    source: BlockSource,
+    activations: NDArray,
+    atoms: NDArray,
+    sample_weight: NDArray,
+    background: NDArray,
 ) -> tuple[NDArray, NDArray]:
-    """Both factors, C-contiguous, if they and the weights go with the data."""
+    """Both factors, C-contiguous, if they, the weights and the background go with the data."""
     activations, atoms = np.ascontiguousarray(activations), np.ascontiguousarray(atoms)
     check_arrays(
         {"J": source.shape[0], "K": atoms.shape[1], "I": source.shape[1]},
         activations=("JK", activations),
         atoms=("2KI", atoms),
         sample_weight=("J", sample_weight),
+        background=("?2JI", background),
     )
     return activations, atoms
 
@@ -254,13 +292,18 @@ def estep(
     atoms: NDArray,
     sample_weight: NDArray,
     executor: LocalExecutor,
+    background: NDArray = NO_BACKGROUND,
 ) -> Expectations:
-    """Run the E-step over all samples of a source."""
+    """Run the E-step over all samples of a source.
+
+    `background` (2, J, I) are the rates that cells have without any component; its last two axes
+    may be of length 1.
+    """
     dtype = source.dtype
     n_components, n_features = atoms.shape[1:]
-    activations, atoms = checked_factors(source, activations, atoms, sample_weight)
+    activations, atoms = checked_factors(source, activations, atoms, sample_weight, background)
     layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
-    smallest = dtype.type(SMALLEST_RATE[dtype.name])
+    shared = layout.background(background, n_features) if background.shape[1] == 1 else None
     inverse_unit = dtype.type(1 / likelihood.unit)
     u_activations = np.empty_like(activations)
     # One task after the other uses the same workspace: memory that was just given back to the
@@ -277,7 +320,7 @@ def estep(
                 likelihood,
                 block.X,
                 inverse_unit,
-                smallest,
+                layout.background(background[:, span], n_features) if shared is None else shared,
                 activations[span],
                 sample_weight[span],
                 layout.atoms,

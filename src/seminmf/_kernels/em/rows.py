@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
-from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import cell
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..newton.lane_atoms import blocks_of_rows, sample
@@ -23,12 +22,31 @@ from ..newton.sweep import RowProblems
 _MAX_STEPS = 5000
 # Relative change of an activation that counts as none.
 _NO_CHANGE = 1e-10
-_SMALLEST = SMALLEST_RATE["float64"]
 
 
 def _atoms_of_row(X, j, atoms, atom_totals, workspace, rest):
     """The atoms that the cells of a row see; and what those that it has not see, in `rest`."""
     raise NotImplementedError("_atoms_of_row exists in compiled code only")
+
+
+def _background_of_row(X, j, background, own):
+    """The rates (2, I) that the cells of a row have without any component."""
+    raise NotImplementedError("_background_of_row exists in compiled code only")
+
+
+@overload(_background_of_row)
+def _choose_background(X, j, background, own):
+    if isinstance(X, types.Array):
+        return lambda X, j, background, own: background[:, min(j, background.shape[1] - 1)].copy()
+
+    def gathered(X, j, background, own):
+        first = X.starts[j]
+        for i in range(X.ends[j] - first):
+            for s in range(2):
+                own[s, i] = background[s, 0, X.indices[first + i]]
+        return own
+
+    return gathered
 
 
 @overload(_atoms_of_row)
@@ -53,18 +71,31 @@ def _choose_atoms(X, j, atoms, atom_totals, workspace, rest):
 
 @kernel
 def _em_rows(
-    likelihood, mass, floor, X, all_atoms, atom_totals, shape, rate, workspace, rest, activations
+    likelihood,
+    mass,
+    floor,
+    X,
+    all_atoms,
+    atom_totals,
+    background,
+    shape,
+    rate,
+    workspace,
+    rest,
+    activations,
 ):
     """EM on consecutive rows, in place, every row in its own unit."""
     prefer_wide_vectors()
     n_components = all_atoms.shape[1]
     rates = np.empty((2, workspace.shape[2]))
     x = np.empty(workspace.shape[2])
+    gathered = np.empty((2, workspace.shape[2]))
     for j in range(activations.shape[0]):
         values = activations[j]
         cells = sample(X, j)
         n_features = cells.size
         atoms = _atoms_of_row(X, j, all_atoms, atom_totals, workspace, rest)
+        start_rates = _background_of_row(X, j, background, gathered)
         unit = row_unit(likelihood, True, cells)
         row_mass, lowest = mass * unit, floor / unit
         for i in range(n_features):
@@ -74,7 +105,7 @@ def _em_rows(
         for _ in range(_MAX_STEPS):
             for s in range(2):
                 for i in range(n_features):
-                    rates[s, i] = _SMALLEST
+                    rates[s, i] = start_rates[s, i]
                 for k in range(n_components):
                     for i in range(n_features):
                         rates[s, i] += values[k] * atoms[s, k, i]
@@ -114,6 +145,7 @@ def solve_by_em(
                 block,
                 atoms,
                 atom_totals,
+                problems.background_of(part),
                 np.ascontiguousarray(shapes[part]),
                 np.ascontiguousarray(rates[part]),
                 np.empty((2, n_components, source.longest_row)),

@@ -20,7 +20,7 @@ from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
-from .estep import Expectations, checked_factors, evaluate_rates
+from .estep import NO_BACKGROUND, Expectations, checked_factors, evaluate_rates
 
 # Cells whose rates are computed at a time.
 _BATCH = 256
@@ -34,9 +34,12 @@ _FEWEST_TASKS, _MOST_TASKS = 16, 64
 
 @kernel
 def _estep_cells(
-    likelihood, inverse_unit, smallest, cells, activations, weights, atoms, u_act, u_atoms
+    likelihood, inverse_unit, background, cells, activations, weights, atoms, u_act, u_atoms
 ):
-    """Add the cells' θ (U − 1) and w λ (U − 1); `atoms` and its sums are (I, 2, width)."""
+    """Add the cells' θ (U − 1) and w λ (U − 1); `atoms` and its sums are (I, 2, width).
+
+    `background` (2, I) are the rates without any component.
+    """
     prefer_wide_vectors()
     all_rows, all_columns, all_values = cells
     width = activations.shape[1]
@@ -56,7 +59,8 @@ def _estep_cells(
                 values = load(activations, at + l)
                 sum0 = multiply_add(values, load(atoms, at0 + l), sum0)
                 sum1 = multiply_add(values, load(atoms, at0 + width + l), sum1)
-            rates[0, n], rates[1, n] = total(sum0) + smallest, total(sum1) + smallest
+            rates[0, n] = total(sum0) + background[0, columns[n]]
+            rates[1, n] = total(sum1) + background[1, columns[n]]
         evaluate_rates(likelihood, x[:size], rates[0, :size], rates[1, :size])
         for n in range(size):
             weight = weights[rows[n]]
@@ -83,10 +87,15 @@ def estep_of_cells(
     atoms: NDArray,
     sample_weight: NDArray,
     executor: LocalExecutor,
+    background: NDArray = NO_BACKGROUND,
 ) -> Expectations:
-    """Run the E-step over the stored cells, in float64 whatever the type of the data."""
+    """Run the E-step over the stored cells, in float64 whatever the type of the data.
+
+    `background` is as for a dense source, the same for all samples.
+    """
     n_components, n_features = atoms.shape[1:]
-    activations, atoms = checked_factors(source, activations, atoms, sample_weight)
+    activations, atoms = checked_factors(source, activations, atoms, sample_weight, background)
+    start_rates = feature_background(background, n_features)
     width = -(-n_components // 8) * 8
     cells = source.cells(max(16, _SQUARE // width))
     padded = _padded(activations, width)
@@ -102,7 +111,7 @@ def estep_of_cells(
         data_term = _estep_cells(
             likelihood,
             1 / likelihood.unit,
-            SMALLEST_RATE["float64"],
+            start_rates,
             (cells.rows[part], cells.columns[part], cells.values[part]),
             padded,
             sample_weight,
@@ -126,6 +135,17 @@ def estep_of_cells(
         np.maximum(u_atoms[:, :, :n_components].transpose(1, 2, 0), 0),
         data_term,
     )
+
+
+def feature_background(background: NDArray, n_features: int) -> NDArray:
+    """Rates (2, I) without any component, of cells whose samples all have the same."""
+    if background.shape[1] != 1:
+        raise ValueError(
+            "background must be the same for all samples of a sparse matrix; "
+            f"found {background.shape[1]} rows."
+        )
+    rates = np.broadcast_to(background[:, 0], (2, n_features)) + SMALLEST_RATE["float64"]
+    return np.ascontiguousarray(rates)
 
 
 def _padded(array: NDArray, width: int) -> NDArray:

@@ -147,37 +147,75 @@ def _gather(atoms, first, last):
     return gather_chunk
 
 
-def lane_rates(atoms, first, last, values, smallest, rates):
-    """rates[s, i, l] = smallest + Σ_k θ_sik λ_kl for the cells `first` to `last`."""
+def load_background(atoms, start, stop, background, lanes):
+    """Rates (2, n, I) that samples have without any component, to their lanes (2, n_cells, width).
+
+    Where all samples have the same cells and rates, they stay there.
+    """
+    raise NotImplementedError("load_background exists in compiled code only")
+
+
+@overload(load_background, inline="always")
+def _load_background(atoms, start, stop, background, lanes):
+    if isinstance(atoms, types.Array):
+        return lambda atoms, start, stop, background, lanes: _dense_background(
+            start, stop, background, lanes
+        )
+    return lambda atoms, start, stop, background, lanes: _sparse_background(
+        atoms.features, background, lanes
+    )
+
+
+@part
+def _dense_background(start, stop, background, lanes):
+    n_rows = background.shape[1]
+    if start == 0 or n_rows > 1:
+        for s in range(2):
+            for l in range(lanes.shape[2]):
+                row = min(start + l, stop - 1, n_rows - 1)
+                for i in range(lanes.shape[1]):
+                    lanes[s, i, l] = background[s, row, i]
+
+
+@part
+def _sparse_background(features, background, lanes):
+    for s in range(2):
+        for i in range(lanes.shape[1]):
+            for l in range(lanes.shape[2]):
+                lanes[s, i, l] = background[s, 0, features[i, l]]
+
+
+def lane_rates(atoms, first, last, values, background, rates):
+    """rates[s, i, l] = background + Σ_k θ_sik λ_kl for the cells `first` to `last`."""
     raise NotImplementedError("lane_rates exists in compiled code only")
 
 
 @overload(lane_rates, inline="always")
-def _lane_rates(atoms, first, last, values, smallest, rates):
+def _lane_rates(atoms, first, last, values, background, rates):
     if isinstance(atoms, types.Array):
 
-        def shared(atoms, first, last, values, smallest, rates):
+        def shared(atoms, first, last, values, background, rates):
             for s in range(2):
-                multiply(atoms[s, first:last], values, smallest, rates[s])
+                multiply(atoms[s, first:last], values, background[s, first:last], rates[s])
 
         return shared
 
-    def gathered(atoms, first, last, values, smallest, rates):
-        _own_rates(atoms.gathered, last - first, values, smallest, rates)
+    def gathered(atoms, first, last, values, background, rates):
+        _own_rates(atoms.gathered, first, last - first, values, background, rates)
 
     return gathered
 
 
 @part
-def _own_rates(own, count, values, smallest, rates):
+def _own_rates(own, first, count, values, background, rates):
     _, most, n_components, width = own.shape
     lane = lanes(values)
-    start = splat(smallest)
     for s in range(2):
         for i in range(count):
             at = (s * most + i) * n_components * width
+            start = (s * background.shape[1] + first + i) * width
             for half in range(0, width, lane):
-                total = start
+                total = load(background, start + half)
                 for k in range(n_components):
                     atom = load(own, at + k * width + half)
                     total = multiply_add(atom, load(values, k * width + half), total)

@@ -32,7 +32,15 @@ from ..simd.vectors import (
     store,
     total,
 )
-from .lane_atoms import gather, lane_atom, lane_rates, lane_slopes, load_cells, sample
+from .lane_atoms import (
+    gather,
+    lane_atom,
+    lane_rates,
+    lane_slopes,
+    load_background,
+    load_cells,
+    sample,
+)
 from .quadratic import add_squares, bounded_quadratic
 
 # 0 is approached by this factor a step at the most: where a barrier is in the penalty, and where
@@ -69,11 +77,13 @@ def row_unit(likelihood, barrier, x):
 
 
 @kernel
-def load_lanes(likelihood, barrier, own_units, rows, start, stop, cells, values, samples):
+def load_lanes(
+    likelihood, barrier, own_units, rows, background, start, stop, cells, values, samples
+):
     """Samples `start` to `stop` into lanes, in their units; what is left over holds a gap."""
     prefer_wide_vectors()
     X, activations, _, _, _ = rows
-    x, atoms, _, _ = cells
+    x, atoms, lane_background, _ = cells
     _, unit, scale, _, _, _ = samples
     width = x.shape[1]
     n_components = values.shape[0]
@@ -83,6 +93,7 @@ def load_lanes(likelihood, barrier, own_units, rows, start, stop, cells, values,
             unit[l] = row_unit(likelihood, barrier, sample(X, start + l))
         scale[l] = 1 / (likelihood.unit * unit[l])
     load_cells(X, start, stop, atoms, scale, x)
+    load_background(atoms, start, stop, background, lane_background)
     for l in range(width):
         if start + l < stop:
             inverse = 1 / unit[l]
@@ -121,7 +132,7 @@ def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     weights.
     """
     prefer_wide_vectors()
-    x, atoms, smallest, weight = cells
+    x, atoms, background, weight = cells
     rates, curvatures, terms, sums = chunk
     width = values.shape[1]
     lane = lanes(values)
@@ -129,7 +140,7 @@ def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     for n in range(0, size, lane):
         store(terms, n, load(x, first * width + n))
     gather(atoms, first, last)
-    lane_rates(atoms, first, last, values, smallest, rates)
+    lane_rates(atoms, first, last, values, background, rates)
     _curved_cells(
         likelihood,
         terms.ravel()[:size],
@@ -138,7 +149,7 @@ def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
         curvatures.ravel()[:size],
     )
     weight0, weight1 = load(weight, 0), load(weight, lane)
-    sum0 = sum1 = zero = splat(type(smallest)(0))
+    sum0 = sum1 = zero = splat(type(values[0, 0])(0))
     for i in range(last - first):
         term0, term1 = load(terms, i * width), load(terms, i * width + lane)
         sum0, sum1 = add(sum0, term0), add(sum1, term1)

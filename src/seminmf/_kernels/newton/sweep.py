@@ -20,6 +20,7 @@ from ..._model.penalties import Penalty
 from ..._model.priors import Gamma
 from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..em.estep import NO_BACKGROUND
 from ..simd.products import dots
 from .lane_atoms import Gathered, blocks_of_rows, n_cells
 from .lanes import derivatives, load_lanes, load_prior, penalties, quadratic_step, search
@@ -132,13 +133,14 @@ def _collect(block, n_samples, sums):
 
 
 @part
-def _load_group(rules, control, rows, start, stop, prior, cells, lanes):
+def _load_group(rules, control, rows, start, stop, prior, background, cells, lanes):
     """Bring samples and their priors to the lanes; priors that all samples share stay there."""
     load_lanes(
         rules.likelihood,
         rules.barrier,
         control.own_units,
         rows,
+        background,
         start,
         stop,
         cells,
@@ -245,7 +247,7 @@ def _keep_group(values, weight, first, block_values, block_weights):
 
 
 @kernel
-def _newton_rows(rules, control, rows, atoms, prior, smallest, threshold, lanes, block, sums):
+def _newton_rows(rules, control, rows, atoms, prior, background, threshold, lanes, block, sums):
     """Steps of consecutive samples, in place; and what atoms need, unless its arrays are empty.
 
     `atoms` are those that the lanes see, and their sums.
@@ -262,10 +264,10 @@ def _newton_rows(rules, control, rows, atoms, prior, smallest, threshold, lanes,
             stop = min(start + width, block_stop)
             first, n_features = start - block_start, n_cells(rows.X, start, stop)
             tried = all_tried[:n_features]
-            cells = LaneCells(lanes.x[:n_features], atoms[0], smallest, samples.weight)
+            cells = LaneCells(lanes.x[:n_features], atoms[0], lanes.background, samples.weight)
             trial = Trial(point, level, tried, step, decrease, noise)
             columns = Columns(first, block.u, block.curvature)
-            _load_group(rules, control, rows, start, stop, prior, cells, lanes)
+            _load_group(rules, control, rows, start, stop, prior, background, cells, lanes)
             mass, weights, gains = rules.penalty.mass, rows.weights, rows.gains
             moves = _begin_group(mass, weights, gains, threshold, start, stop, samples)
             n_steps = control.max_steps if moves else 0
@@ -321,6 +323,8 @@ class RowProblems(NamedTuple):
         Computations are done in its type.
     weights : (J,) array
         How much samples count in sums over them.
+    background : (2, J, I) array
+        Rates that cells have without any component; its last two axes may be of length 1.
     """
 
     likelihood: Likelihood
@@ -328,6 +332,7 @@ class RowProblems(NamedTuple):
     prior: Gamma
     atoms: NDArray
     weights: NDArray
+    background: NDArray = NO_BACKGROUND
 
     def check(self, shape: tuple[int, ...], activations: NDArray) -> None:
         """Refuse arrays that do not go with data of this shape, or with each other."""
@@ -338,7 +343,16 @@ class RowProblems(NamedTuple):
             weights=("J", self.weights),
             prior_shape=("?JK", self.prior.shape),
             prior_rate=("?JK", self.prior.rate),
+            background=("?2JI", self.background),
         )
+
+    def background_of(self, samples: Any) -> NDArray:
+        """That of some samples, above 0, with a column for each feature, in the atoms' type."""
+        dtype, n_features = self.atoms.dtype, self.atoms.shape[2]
+        rates = self.background if self.background.shape[1] == 1 else self.background[:, samples]
+        full = np.empty((*rates.shape[:2], n_features), dtype=dtype)
+        full[:] = rates + SMALLEST_RATE[dtype.name]
+        return full
 
 
 def sweep(
@@ -400,7 +414,7 @@ def sweep(
                 own,
                 (lane_atoms, atom_totals),
                 prior.of_samples(samples),
-                dtype.type(SMALLEST_RATE[dtype.name]),
+                problems.background_of(samples),
                 threshold,
                 LaneWorkspace.of_size(layout.n_cells, n_components, dtype),
                 block,

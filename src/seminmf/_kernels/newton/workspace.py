@@ -48,15 +48,15 @@ class LaneCells(NamedTuple):
     ----------
     x : array
     atoms : array of shape (2, I, K), or Gathered
-    smallest : float
-        What is added to each rate.
+    background : (2, n_cells, width) array
+        What rates are without any component.
     weight : (width,) array
         The samples' weights.
     """
 
     x: NDArray
     atoms: Any
-    smallest: Any
+    background: NDArray
     weight: NDArray
 
 
@@ -169,6 +169,8 @@ class LaneWorkspace(NamedTuple):
     Attributes
     ----------
     x : (n_cells, width) array
+    background : (2, n_cells, width) array
+        Rates without any component.
     values, move, slope, lowest : (K, width) arrays
         Activations, the step's move, the slopes there, and how far down the move may go.
     shape, rate : (K, width) arrays
@@ -181,6 +183,7 @@ class LaneWorkspace(NamedTuple):
     """
 
     x: NDArray
+    background: NDArray
     values: NDArray
     move: NDArray
     slope: NDArray
@@ -212,6 +215,7 @@ class LaneWorkspace(NamedTuple):
         unit, mass, before, level = np.empty((4, width))
         return cls(
             x=lines(n_cells),
+            background=lines(2, n_cells),
             values=values,
             move=move,
             slope=slope,

@@ -8,24 +8,45 @@ so that there is no second code for the rest; results are written, not added, an
 
 from __future__ import annotations
 
+from numba import types
+from numba.extending import overload
+
 from ..._numerics.compilation import scalar_function
 from ..._numerics.compiled import part, prefer_wide_vectors
 from .vectors import lanes, load, multiply_add, splat, store, total
 
 
+def first_term(offset, row, lane):
+    """What sums begin with: a number, or a row of an array, which may be the same for all rows."""
+    raise NotImplementedError("first_term exists in compiled code only")
+
+
+@overload(first_term, inline="always")
+def _first_term(offset, row, lane):
+    if not isinstance(offset, types.Array):
+        return lambda offset, row, lane: splat(offset)
+
+    def of_array(offset, row, lane):
+        return load(offset, min(row, offset.shape[0] - 1) * offset.shape[1] + lane)
+
+    return of_array
+
+
 @part
 def multiply(left, right, offset, out):
-    """out[r, l] = offset + Σ_k left[r, k] right[k, l]."""
+    """out[r, l] = offset + Σ_k left[r, k] right[k, l]; the offset may be an array."""
     prefer_wide_vectors()
     n_rows, n_terms = left.shape
     width = right.shape[1]
     last_row, last_lane = n_rows - 1, width - lanes(right)
-    start = splat(offset)
     for r0 in range(0, n_rows, 4):
         r1, r2, r3 = min(r0 + 1, last_row), min(r0 + 2, last_row), min(r0 + 3, last_row)
         for l0 in range(0, width, 2 * lanes(right)):
             l1 = min(l0 + lanes(right), last_lane)
-            a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = start
+            a0, a1 = first_term(offset, r0, l0), first_term(offset, r0, l1)
+            b0, b1 = first_term(offset, r1, l0), first_term(offset, r1, l1)
+            c0, c1 = first_term(offset, r2, l0), first_term(offset, r2, l1)
+            d0, d1 = first_term(offset, r3, l0), first_term(offset, r3, l1)
             for k in range(n_terms):
                 x0, x1 = load(right, k * width + l0), load(right, k * width + l1)
                 a, b = splat(left[r0, k]), splat(left[r1, k])

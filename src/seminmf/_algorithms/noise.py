@@ -1,0 +1,399 @@
+"""How large the noise is, what activations cost, and where a fit starts: found together.
+
+In the limit of a small dispersion the model with a component for noise is least squares in units of
+the noise. With n_k = √Σ_i (W_ki / σ_i)² the length of a component in these units, λ_jk n_k is the
+signal-to-noise ratio of component k in sample j, and
+
+    ½ Σ_observed (x − A W − b)² / σ_i² + κ Σ_jk λ_jk n_k
+
+is minimised over A ≥ 0, W and b, while the noise σ_i and the price κ follow the residuals and the
+posterior means of the activations. Least squares alone leaves a rotation open; the price closes it.
+An activation below κ standard deviations of the noise is 0, and no other is: as long as κ is
+bounded, the price cannot take a component that the data hold.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from .._kernels.euclidean.priced import (
+    solve_bounded_features,
+    solve_priced_rows,
+    sum_for_features,
+    sum_residuals,
+)
+from .loop import Info, Stopping
+
+# The price at first, its bounds, and what it is of the inverse of the mean activation. It is
+# learned from this round on, by steps of this share of the way, in logarithms.
+FIRST_PRICE, _LEAST_PRICE, _MOST_PRICE, _PRICE_SHARE = 0.3, 0.1, 0.6, 0.5
+_FIXED_ROUNDS, _PRICE_STEP = 30, 0.5
+# Noise and price are found anew after so many rounds, and for the first time after so many.
+_EVERY, _FIRST_NOISE = 5, 10
+# Each feature's noise counts as so many more cells, as a share of those it has, that have the noise
+# of all features alike, in units of the feature: no residuals are too small to be true.
+_POOLED = 0.02
+# At least this share of all cells is left to judge the noise by, however many components there are.
+_LEAST_FREEDOM = 0.05
+# Variance of the noise that is not gone below, against the mean square of a feature.
+_LEAST_VARIANCE = 1e-6
+# A feature whose mean square is below this share of the mean of all has none.
+_NOTHING = 1e-12
+# Rounds of coordinate descent for the activations of a sample.
+_DESCENT = 20
+# A ridge that decides where nothing else does, against the squares of activations; and squares that
+# are none.
+_LEAST_RIDGE, _VANISHING = 1e-9, 1e-100
+# A signal-to-noise ratio below this is none.
+_INACTIVE = 1e-3
+# A component that is nowhere active starts anew at the sample that is fitted worst, for some time.
+_LAST_RESTART = 60
+
+
+class SearchData(NamedTuple):
+    """Samples in which the noise is sought.
+
+    Attributes
+    ----------
+    X : (n, I) array
+        0 in gaps, in the unit of computations.
+    observed : (n, I) array of 0 and 1, or (1, I) ones if there are no gaps
+    weights : (n,) array
+    known : (n, I), (1, I) or (1, 1) array
+        Variance that is known of each cell.
+    """
+
+    X: NDArray
+    observed: NDArray
+    weights: NDArray
+    known: NDArray
+
+    @property
+    def counts(self) -> NDArray:
+        """Observed cells of each feature, with the samples' weights."""
+        observed = np.broadcast_to(self.observed, self.X.shape)
+        return np.einsum("j,ji->i", self.weights, observed)
+
+    def mean(self) -> NDArray:
+        """Mean of each feature's observed cells."""
+        return np.einsum("j,ji->i", self.weights, self.X) / np.maximum(self.counts, 1e-300)
+
+    def mean_squares(self, centre: NDArray) -> NDArray:
+        """Mean square of each feature's observed cells around `centre`."""
+        deviations = (self.X - centre) * self.observed
+        squares = np.einsum("j,ji,ji->i", self.weights, deviations, deviations)
+        return squares / np.maximum(self.counts, 1e-300)
+
+
+class SearchModel(NamedTuple):
+    """What is sought.
+
+    Attributes
+    ----------
+    frozen : (K,) boolean array
+        Components that stay.
+    intercept, positive : bool
+        Whether there is an intercept; whether components are at least 0.
+    noise : {"feature", "same", None}
+        Whether features have their own noise, the same, or none beside what is known.
+    price : float or None
+        κ, if it is known.
+    """
+
+    frozen: NDArray
+    intercept: bool
+    positive: bool
+    noise: str | None
+    price: float | None
+
+
+class Search(NamedTuple):
+    """The problem that `step` works on."""
+
+    data: SearchData
+    model: SearchModel
+    # Mean square of each feature, around its mean if there is an intercept.
+    sizes: NDArray
+
+    @classmethod
+    def of(cls, data: SearchData, model: SearchModel) -> Search:
+        """With the features' sizes."""
+        centre = data.mean() if model.intercept else np.zeros(data.X.shape[1])
+        squares = data.mean_squares(centre)
+        return cls(data, model, np.maximum(squares, _NOTHING * squares.mean() + 1e-300))
+
+
+class Found(NamedTuple):
+    """What was found, in the unit of computations.
+
+    Attributes
+    ----------
+    activations, components : (n, K) and (K, I) arrays
+    intercept : (I,) array
+    variance : (I,) array
+        Of the noise, beside what is known of each cell.
+    price : float
+        κ.
+    age : int
+        Rounds so far.
+    """
+
+    activations: NDArray
+    components: NDArray
+    intercept: NDArray
+    variance: NDArray
+    price: float
+    age: int
+
+
+class SearchStopping(Stopping):
+    """Ends a search when the objective stands still: it may fall when the noise is found anew."""
+
+    __slots__ = ()
+
+    def is_met(self, objectives: list[float]) -> bool:
+        """Whether it stands still, after all has been learned for a while."""
+        if len(objectives) <= 2 * _FIXED_ROUNDS:
+            return False
+        return abs(objectives[-1] - objectives[-1 - self.window]) <= self.tol
+
+
+def first(search: Search, components: NDArray) -> Found:
+    """Where a search starts: all is noise."""
+    n_samples, n_features = search.data.X.shape
+    centre = search.data.mean() if search.model.intercept else np.zeros(n_features)
+    variance = np.zeros(n_features) if search.model.noise is None else search.sizes.copy()
+    price = FIRST_PRICE if search.model.price is None else search.model.price
+    return Found(
+        np.zeros((n_samples, len(components))), components.copy(), centre, variance, price, 0
+    )
+
+
+def start(search: Search, point: Found) -> Found:
+    """The point itself."""
+    return point
+
+
+def point(state: Found) -> Found:
+    """The state itself."""
+    return state
+
+
+def step(search: Search, state: Found) -> tuple[Found, Info]:
+    """One round: activations, components, and now and then the noise and the price."""
+    precision, scale = precisions(search, state.variance)
+    state, (slopes, curvatures) = _with_activations(search, state, precision, scale)
+    info = Info(_objective(search, state, precision, scale))
+    learns = state.age >= _FIRST_NOISE and state.age % _EVERY == _EVERY - 1
+    if learns and search.model.price is None and state.age >= _FIXED_ROUNDS:
+        state = state._replace(price=_learned_price(state, slopes, curvatures, scale))
+    state = _with_components(search, state, precision, scale)
+    if state.age < _LAST_RESTART:
+        state = _restarted(search, state, precision)
+    if learns and search.model.noise is not None:
+        state = state._replace(variance=_residual_variance(search, state, precision, scale))
+    return state._replace(age=state.age + 1), info
+
+
+def evaluate(search: Search, state: Found) -> float:
+    """Minus what is minimised, with the noise's own part."""
+    precision, scale = precisions(search, state.variance)
+    state, _ = _with_activations(search, state, precision, scale)
+    return _objective(search, state, precision, scale)
+
+
+def precisions(search: Search, variance: NDArray) -> tuple[NDArray, NDArray]:
+    """1 / variance of each cell, 0 in gaps; and the standard deviation of each feature's noise."""
+    data = search.data
+    precision = np.ascontiguousarray(data.observed / (data.known + variance))
+    totals = np.einsum("j,ji->i", data.weights, np.broadcast_to(precision, data.X.shape))
+    scale = np.sqrt(np.maximum(data.counts, 1e-300) / np.maximum(totals, 1e-300))
+    return precision, np.where(totals > 0, scale, 1.0)
+
+
+def lengths(components: NDArray, scale: NDArray) -> NDArray:
+    """n_k = √Σ_i (W_ki / σ_i)²."""
+    return np.sqrt(np.einsum("ki,ki->k", components / scale, components / scale))
+
+
+def _with_activations(
+    search: Search, state: Found, precision: NDArray, scale: NDArray
+) -> tuple[Found, tuple[NDArray, NDArray]]:
+    """The activations for the components; and the slopes and curvatures there."""
+    activations = state.activations.copy()
+    slopes, curvatures = np.empty_like(activations), np.empty_like(activations)
+    prices = state.price * lengths(state.components, scale)
+    solve_priced_rows(
+        search.data.X,
+        precision,
+        state.intercept,
+        state.components,
+        prices,
+        _DESCENT,
+        activations,
+        slopes,
+        curvatures,
+    )
+    return state._replace(activations=activations), (slopes, curvatures)
+
+
+def _with_components(
+    search: Search, state: Found, precision: NDArray, scale: NDArray
+) -> Found:
+    """Components and intercept for the activations.
+
+    A ridge stands for the price on lengths, n_k ≤ (n² / n_k + n_k) / 2.
+    """
+    data, model = search.data, search.model
+    activations, n_components = state.activations, len(state.components)
+    values = activations
+    if model.intercept:
+        values = np.column_stack([activations, np.ones(len(activations))])
+    n_values = values.shape[1]
+    shared = len(precision) == 1
+    n_features = data.X.shape[1]
+    products = np.zeros((n_values, n_features))
+    grams = np.zeros((n_values, n_values, 1 if shared else n_features))
+    sum_for_features(data.X, precision, data.weights, values, products, grams)
+    grams = _symmetric(grams)
+    length = np.maximum(lengths(state.components, scale), 1e-300)
+    ridge = np.zeros(n_values)
+    ridge[:n_components] = state.price * np.einsum("j,jk->k", data.weights, activations) / length
+    # Where nothing else decides.
+    squares = np.einsum("kki->k", grams) / grams.shape[2]
+    ridge += np.where(squares > _VANISHING, _LEAST_RIDGE * squares, 1.0)
+    diagonal = np.arange(n_values)
+    grams[diagonal, diagonal] += ridge[:, None] * (1.0 if shared else 1 / scale**2)
+    before = np.vstack([state.components, state.intercept]) if model.intercept else state.components
+    solved = _solve_features(model, grams, products, before)
+    intercept = solved[-1] if model.intercept else state.intercept
+    components = solved[:n_components]
+    # Of length 1, but for the frozen ones and those that have none.
+    length = lengths(components, scale)
+    length = np.where(model.frozen | ~(length > 1e-9), 1.0, length)
+    return state._replace(
+        activations=activations * length, components=components / length[:, None], intercept=intercept
+    )
+
+
+def _symmetric(grams: NDArray) -> NDArray:
+    """Gram matrices (K, K, n) that were filled on and below their diagonals."""
+    full = grams + grams.transpose(1, 0, 2)
+    diagonal = np.arange(len(grams))
+    full[diagonal, diagonal] = grams[diagonal, diagonal]
+    return full
+
+
+def _solve_features(
+    model: SearchModel, grams: NDArray, products: NDArray, before: NDArray
+) -> NDArray:
+    """The least squares of each feature for what is not frozen."""
+    n_values = len(before)
+    free = np.ones(n_values, dtype=bool)
+    free[: len(model.frozen)] = ~model.frozen
+    if not free.all():
+        products = products - np.einsum("kli,li->ki", grams[:, ~free], before[~free])
+        products, grams = products[free], grams[np.ix_(free, free)]
+    solved = before.copy()
+    if model.positive:
+        bounded = np.arange(n_values)[free] < len(model.frozen)
+        own = np.ascontiguousarray(before[free])
+        solve_bounded_features(
+            np.ascontiguousarray(grams), np.ascontiguousarray(products), bounded, 100, own
+        )
+        solved[free] = own
+    elif grams.shape[2] == 1:
+        solved[free] = np.linalg.solve(grams[:, :, 0], products)
+    else:
+        systems = np.linalg.solve(grams.transpose(2, 0, 1), products.T[:, :, None])
+        solved[free] = systems[:, :, 0].T
+    return solved
+
+
+def _restarted(search: Search, state: Found, precision: NDArray) -> Found:
+    """The state, in which components that are nowhere active start at samples fitted badly."""
+    dead = np.flatnonzero(~(state.activations.max(axis=0) > 0) & ~search.model.frozen)
+    if not len(dead):
+        return state
+    residual = search.data.X - state.intercept - state.activations @ state.components
+    misfit = np.einsum("ji,ji->j", residual * precision, residual)
+    components = state.components.copy()
+    for k, j in zip(dead, np.argsort(-misfit, kind="stable"), strict=False):
+        seen = search.data.observed[j if len(search.data.observed) > 1 else 0]
+        row = residual[j] * seen
+        components[k] = np.maximum(row, 0) if search.model.positive else row
+    return state._replace(components=components)
+
+
+def _residual_variance(
+    search: Search, state: Found, precision: NDArray, scale: NDArray
+) -> NDArray:
+    """Variance of the noise: squared residuals over what they have of freedom, pooled a little."""
+    data, model, n_features = search.data, search.model, search.data.X.shape[1]
+    squares, leverages = np.zeros(n_features), np.zeros(n_features)
+    least = _INACTIVE / np.maximum(lengths(state.components, scale), 1e-300)
+    sum_residuals(
+        data.X,
+        precision,
+        data.weights,
+        state.intercept,
+        state.components,
+        state.activations,
+        least,
+        squares,
+        leverages,
+    )
+    counts = data.counts
+    n_active = int((state.activations > least).any(axis=0).sum()) + int(model.intercept)
+    used = leverages + n_active * (1 - leverages / np.maximum(counts, 1e-300))
+    sizes = search.sizes
+    freedom = max((counts - used).sum(), _LEAST_FREEDOM * counts.sum())
+    ratio = min((squares / sizes).sum() / freedom, 1.0)
+    if model.noise == "same":
+        common = squares.sum() / freedom
+        return np.full(n_features, max(common, _LEAST_VARIANCE * sizes.mean()))
+    left = np.maximum(counts - used, 0) + _POOLED * counts
+    variance = (squares + _POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
+    return np.clip(variance, _LEAST_VARIANCE * sizes, sizes)
+
+
+def _learned_price(
+    state: Found, slopes: NDArray, curvatures: NDArray, scale: NDArray
+) -> float:
+    """κ from the posterior mean of the signal-to-noise ratios, one for all components.
+
+    The posterior of an activation alone is a normal distribution cut off at 0.
+    """
+    length = lengths(state.components, scale)
+    seen = curvatures > 0
+    h = np.where(seen, curvatures, 1.0)
+    deviation = 1 / np.sqrt(h)
+    mean = _cut_mean(state.activations + slopes / h, deviation)
+    ratios = (mean * length)[seen & (length > 0)]
+    if not len(ratios):
+        return state.price
+    wanted = _PRICE_SHARE / max(ratios.mean(), 1e-300)
+    price = state.price ** (1 - _PRICE_STEP) * wanted**_PRICE_STEP
+    return float(np.clip(price, _LEAST_PRICE, _MOST_PRICE))
+
+
+def _cut_mean(mean: NDArray, deviation: NDArray) -> NDArray:
+    """Mean of normal variables that are cut off at 0."""
+    z = mean / deviation
+    ratio = np.exp(-0.5 * z * z - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
+    return np.maximum(mean + deviation * ratio, 0)
+
+
+def _objective(search: Search, state: Found, precision: NDArray, scale: NDArray) -> float:
+    """Minus the squares, the price, and the logarithms of the noise."""
+    data = search.data
+    residual = data.X - state.intercept - state.activations @ state.components
+    squares = np.einsum("j,ji,ji->", data.weights, residual * precision, residual)
+    paid = np.einsum("j,jk,k->", data.weights, state.activations, lengths(state.components, scale))
+    logs = -np.log(np.where(precision > 0, precision, 1.0))
+    logs = np.einsum("j,ji->", data.weights, np.broadcast_to(logs, data.X.shape))
+    return -float(0.5 * squares + state.price * paid + 0.5 * logs)
