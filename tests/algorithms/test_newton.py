@@ -163,14 +163,15 @@ def test_moves_solve_the_quadratic_problem():
     slopes = rng.normal(size=(2, n_components, n_features))
     atoms = np.full((2, n_components, n_features), 0.1)
     frozen = np.zeros(n_components, dtype=bool)
-    moves = move_features(slopes, blocks, atoms, np.zeros((1, 1, 1)), frozen)
+    nothing = np.zeros((1, 1, 1)), np.zeros((1, 1))
+    moves = move_features(slopes, blocks, atoms, *nothing, np.stack([frozen, frozen]))
     flat = slopes.reshape(2 * n_components, n_features).T
     exact = np.linalg.solve(hessians, -flat[..., None])[..., 0]
     found = moves.reshape(2 * n_components, n_features).T
     model = 0.5 * np.einsum("ik,ikl,il->i", found, hessians, found) + np.sum(flat * found, axis=1)
     best = 0.5 * np.einsum("ik,ik->i", flat, exact)
     assert_allclose(model, best, rtol=0.05)
-    kept = move_features(slopes, blocks, atoms, np.zeros((1, 1, 1)), np.array([False, True]))
+    kept = move_features(slopes, blocks, atoms, *nothing, np.array([[False, True]] * 2))
     assert np.abs(kept[:, 1]).max() < 1e-200
 
 

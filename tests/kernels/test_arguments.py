@@ -122,7 +122,8 @@ def test_other_entries():
     with pytest.raises(ValueError):
         evaluate_cells(Real(), np.ones(4), np.ones(3), np.ones(4))
     pairs = K * (K + 1) // 2
-    right = [np.ones((2, K, I)), np.ones((3, pairs, I)), np.ones((2, K, I)), 0.0, np.zeros(K, bool)]
+    right = [np.ones((2, K, I)), np.ones((3, pairs, I)), np.ones((2, K, I)), 0.0, 0.0]
+    right.append(np.zeros((2, K), bool))
     for place, wrong in ((0, np.ones((2, K, I - 1))), (1, np.ones((3, pairs - 1, I)))):
         with pytest.raises(ValueError, match="must have the shape"):
             move_features(*right[:place], wrong, *right[place + 1 :])

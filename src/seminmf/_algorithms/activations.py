@@ -34,18 +34,28 @@ class Solution(NamedTuple):
     hessian_blocks: NDArray = np.empty(0)
 
 
+# How far activations are solved where atoms are to follow: with fewer steps atoms are biased.
+ROUGH = NewtonControl(20, 20, 1e-2, 1e-3, False)
 # How much better, relatively, another stationary point must be to be preferred.
 _BETTER = 1e-9
 
 
 def solve_maximum(problem: Problem, atoms: NDArray) -> NDArray:
     """Activations that are most probable, given the atoms."""
+    problem = problem.at(atoms)
     (activations,), _ = problem.over_samples(_solve_maximum, (), atoms)
     return activations
 
 
+def solve_roughly(problem: Problem, atoms: NDArray) -> NDArray:
+    """The same as far as a start needs it, in the type of the data."""
+    (activations,), _ = problem.at(atoms).over_samples(_solve_roughly, (), atoms)
+    return problem.executor.persist(activations)
+
+
 def refine_maximum(problem: Problem, point: em.Factors) -> em.Factors:
     """The point with the activations that belong to its atoms, in the type of the data."""
+    problem = problem.at(point.atoms)
     (solved,), _ = problem.over_samples(_refine_maximum, (point.activations,), point.atoms)
     return em.Factors(problem.executor.persist(solved), point.atoms)
 
@@ -67,6 +77,12 @@ def refine_posterior(problem: Problem, point: vb.Posteriors) -> vb.Posteriors:
 @per_sample(rows=1)
 def _solve_maximum(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
     return (solve(problem, Maximum(problem.mass), atoms).activations,), ()
+
+
+@per_sample(rows=1)
+def _solve_roughly(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
+    found = solve(problem, Maximum(problem.mass), atoms, ROUGH)
+    return (found.activations.astype(problem.dtype),), ()
 
 
 @per_sample(rows=1)
@@ -136,7 +152,7 @@ def _solve_from(
     prior = model.activations.prior
     activations = np.array(start, dtype=np.float64, order="C")
     atoms = np.ascontiguousarray(atoms, dtype=np.float64)
-    problems = RowProblems(model.likelihood, kind, prior, atoms, data.weights)
+    problems = RowProblems(model.likelihood, kind, prior, atoms, data.weights, model.background)
     if kind.has_pole and not prior.is_log_concave:
         solve_by_em(data.source, problems, activations, problem.executor)
         return Solution(activations, np.zeros(len(activations)))

@@ -34,19 +34,22 @@ def _evaluated(
 
     Those of a sparse matrix with gaps come as rows of stored cells, unless `dense`.
     """
-    source = problem.data.source
-    likelihood = problem.model.likelihood.in_unit_of_data()
+    source, model = problem.data.source, problem.model
+    likelihood = model.likelihood.in_unit_of_data()
     activations, atoms = activations.astype(np.float64), atoms.astype(np.float64)
+    unit = model.likelihood.unit
     if source.stores_cells and not dense:
         for samples, features, x in source.stored():
             own = activations[samples]
             rates = np.einsum("nk,skn->sn", own, atoms[:, :, features])
+            background = np.broadcast_to(model.background.rates, (2, 1, source.shape[1]))
+            rates += unit * background[:, 0, features]
             yield Evaluated(samples, x, own, rates, evaluate_cells(likelihood, x, *rates))
         return
     for block in all_blocks(source):
         samples = np.arange(block.samples.start, block.samples.stop)[:, None]
         own = activations[block.samples]
-        rates = own @ atoms
+        rates = own @ atoms + unit * model.background.of_samples(block.samples).rates
         cells = evaluate_cells(likelihood, block.X, *rates)
         yield Evaluated(samples, block.X, own, rates, cells)
 
@@ -80,16 +83,18 @@ def source_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tu
 
 @per_sample(rows=1)
 def fill_samples(
-    problem: Problem, activations: NDArray, components: NDArray
+    problem: Problem, activations: NDArray, components: NDArray, intercept: NDArray | float
 ) -> tuple[tuple, tuple]:
     """X with its gaps filled."""
-    return (fill(problem.data.source, activations, components),), ()
+    return (fill(problem.data.source, activations, components, intercept),), ()
 
 
-def fill(source: BlockSource, activations: NDArray, components: NDArray) -> NDArray:
-    """X with its gaps filled by activations · components."""
+def fill(
+    source: BlockSource, activations: NDArray, components: NDArray, intercept: NDArray | float = 0.0
+) -> NDArray:
+    """X with its gaps filled by activations · components + intercept."""
     filled = np.empty(source.shape, dtype=source.dtype)
     for block in all_blocks(source):
-        fitted = activations[block.samples] @ components
+        fitted = activations[block.samples] @ components + intercept
         filled[block.samples] = np.where(np.isnan(block.X), fitted, block.X)
     return filled

@@ -32,6 +32,7 @@ def point(state: Factors) -> Factors:
 
 def step(problem: Problem, state: Factors) -> tuple[Factors, Info]:
     """One iteration: the M-step of both factors, from the same E-step."""
+    problem = problem.at(state.atoms)
     rows, sums = problem.over_samples(step_samples, (state.activations,), state.atoms)
     u_atoms, data_term, prior_term = sums
     info = Info(objective(problem, state.atoms, data_term, prior_term))
@@ -75,6 +76,7 @@ def _normalise_free(problem: Problem, atoms: NDArray, floor: float) -> NDArray:
 
 def evaluate(problem: Problem, state: Factors) -> float:
     """Objective f of the paper at a state."""
+    problem = problem.at(state.atoms)
     _, sums = problem.over_samples(_evaluate_samples, (state.activations,), state.atoms)
     return objective(problem, state.atoms, *sums)
 
@@ -123,8 +125,15 @@ def unit_term(problem: Problem) -> float:
 
 def update_atoms(problem: Problem, atoms: NDArray, counts: NDArray) -> NDArray:
     """M-step of the atoms from counts θU (float64); frozen components keep theirs."""
-    factor = problem.model.atoms
-    return factor.keep_frozen(factor.prior.m_step(atoms, counts, problem.mass), atoms)
+    factor, price = problem.model.atoms, problem.model.length_price
+    if price is None:
+        updated = factor.prior.m_step(atoms, counts, problem.mass)
+    else:
+        # The activations' M-step has given Σ_j λ_jk = Σ_si counts / (1 + rate).
+        rate = problem.model.activations.prior.rate[0]
+        rate_sum = rate / (1 + rate) * counts.sum(axis=(0, 2))
+        updated = factor.prior.m_step(atoms, counts, problem.mass, price.ridge(rate_sum, atoms))
+    return factor.keep_frozen(updated, atoms)
 
 
 def objective(problem: Problem, atoms: NDArray, data_term: float, activation_term: float) -> float:

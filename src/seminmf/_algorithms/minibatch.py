@@ -24,8 +24,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .._kernels.newton.features import move_features
-from .._kernels.newton.sweep import NewtonControl
 from .._model.penalties import Maximum, Posterior
 from . import activations as rows
 from . import em, newton, vb
@@ -34,8 +32,6 @@ from .problem import Problem
 
 # Step n has the weight (delay + n)^-forgetting.
 _DELAY, _FORGETTING = 1.0, 0.5
-# How far a batch is solved for its activations: with fewer steps the atoms are biased.
-_ROUGH = NewtonControl(20, 20, 1e-2, 1e-3, False)
 # The first batches speak of counts: the quadratic model of random atoms leads to poor optima.
 _WARM_UP = 10
 # Cells of a sparse batch that is made dense.
@@ -209,17 +205,20 @@ def learn_maximum(
 ) -> tuple[Stream, BatchResult]:
     """One batch for the maximum a posteriori; `total` is how many samples there are in all."""
     atoms = stream.atoms
+    problem = problem.at(atoms)
     if solver == "newton":
         problem = _dense(problem)
-    # A stream that goes on after a fit has no model, and one batch would not do for it.
-    is_warm = not stream.model.is_empty or stream.n_steps == _WARM_UP
+    # A stream that goes on after a fit has no model, and one batch would not do for it. Next to
+    # noise counts hardly move: the start is good, and needs no warm-up.
+    warm_up = 0 if problem.model.has_noise else _WARM_UP
+    is_warm = not stream.model.is_empty or stream.n_steps == warm_up
     by_newton = is_warm and _uses_newton(problem, solver)
-    found = rows.solve(problem, Maximum(problem.mass), atoms, _ROUGH, collect=by_newton)
+    found = rows.solve(problem, Maximum(problem.mass), atoms, rows.ROUGH, collect=by_newton)
     activations = found.activations.astype(problem.dtype, copy=False)
     _, sums = em.step_samples(problem, activations, atoms)
     following, result = _counted(problem, stream, atoms, activations, sums)
     if by_newton:
-        model = _averaged(stream, _model(problem, atoms, activations, found))
+        model = _averaged(stream, _model(problem, atoms, activations, found), warm_up)
         return _minimised(problem, following, model, total), result
     return following._replace(
         atoms=em.update_atoms(problem, atoms, total * following.counts)
@@ -229,7 +228,7 @@ def learn_maximum(
 def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Stream, BatchResult]:
     """One batch for variational Bayes: a step along the natural gradient."""
     atoms, _ = problem.model.atoms.prior.geometric_means(stream.atoms)
-    found = rows.solve(problem, Posterior(problem.mass), atoms, _ROUGH)
+    found = rows.solve(problem, Posterior(problem.mass), atoms, rows.ROUGH)
     shape = vb.shape_of(problem, found.activations).astype(problem.dtype, copy=False)
     _, sums = vb.step_samples(problem, shape, atoms)
     following, result = _counted(problem, stream, atoms, shape, sums)
@@ -264,11 +263,11 @@ def _model(problem: Problem, atoms: NDArray, activations: NDArray, found: Any) -
     return QuadraticModel(*(part / problem.data.total_weight for part in numbers))
 
 
-def _averaged(stream: Stream, new: QuadraticModel) -> QuadraticModel:
+def _averaged(stream: Stream, new: QuadraticModel, warm_up: int) -> QuadraticModel:
     """The mean of the models so far and a new one."""
     if stream.model.is_empty:
         return new
-    rate = step_weight(stream.n_steps - _WARM_UP)
+    rate = step_weight(stream.n_steps - warm_up)
     return QuadraticModel(*(_mixed(*pair, rate) for pair in zip(stream.model, new, strict=True)))
 
 
@@ -282,10 +281,8 @@ def _minimised(problem: Problem, stream: Stream, model: QuadraticModel, total: f
     excess = problem.model.activations.prior.shape - 1
     excess = np.broadcast_to(total * excess / problem.mass, (1, problem.n_components))[0]
     terms = newton.prior_terms(problem, total * model.rate_sum, excess, atoms)
-    slopes = total * (model.slopes + _times(model.hessian_blocks, atoms)) + terms.rate_sum[:, None]
-    moves = move_features(
-        slopes, total * model.hessian_blocks, atoms, terms.excess, problem.model.atoms.frozen
-    )
+    slopes = total * (model.slopes + _times(model.hessian_blocks, atoms))
+    moves = newton.move(problem, slopes, total * model.hessian_blocks, atoms, terms)
     totals, atoms = newton.normalised(problem, atoms, newton.moved(atoms, moves))
     model = QuadraticModel(
         model.slopes * totals[:, None],

@@ -90,7 +90,9 @@ class NewtonState(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Objective of the unnormalised atoms θ beside the likelihood: rate_sum θ − excess ln θ.
+    """Objective of the unnormalised atoms θ beside the likelihood.
+
+    It is rate_sum θ − excess ln θ + ½ ridge θ², where the ridge stands for a price on lengths.
 
     With S = Σ_si θ moved into the activations, the priors' part of minus the objective is
 
@@ -102,13 +104,22 @@ class Terms(NamedTuple):
 
     rate_sum: NDArray
     excess: NDArray
+    ridge: NDArray
 
     def by_feature(self, atoms: NDArray) -> NDArray:
         """Its sum over signs and components."""
-        values = self.rate_sum[:, None] * atoms
+        values = self.rate_sum[:, None] * atoms + 0.5 * self.ridge * atoms * atoms
         if np.any(self.excess):
             values -= xlogy(self.excess, atoms)
         return values.sum(axis=(0, 1))
+
+    def of_features(self, shape: tuple[int, ...], part: slice) -> Terms:
+        """Those of some features, for atoms of a shape (2, K, I)."""
+        return Terms(
+            self.rate_sum,
+            np.broadcast_to(self.excess, shape)[:, :, part],
+            np.broadcast_to(self.ridge, shape[1:])[:, part],
+        )
 
 
 def suits(problem: Problem) -> bool:
@@ -122,7 +133,14 @@ def suits(problem: Problem) -> bool:
 
 
 def start(problem: Problem, point: em.Factors) -> NewtonState:
-    """State to start from."""
+    """State to start from; next to noise EM hardly moves, and there is no warm-up."""
+    if problem.model.has_noise:
+        objective = em.evaluate(problem, point)
+        return _first(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
+    return _first(problem, point)
+
+
+def _first(problem: Problem, point: em.Factors) -> NewtonState:
     n_features = problem.data.shape[1]
     (gains,), _ = problem.over_samples(_unknown_gains, (point.activations,))
     return NewtonState(
@@ -149,7 +167,7 @@ def _unknown_gains(problem: Problem, activations: NDArray) -> tuple[tuple, tuple
 def after_warm_up(problem: Problem, point: em.Factors) -> NewtonState:
     """State that starts with Newton steps at once; from there on a state knows its objective."""
     objective = em.evaluate(problem, point)
-    return start(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
+    return _first(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
 
 
 def point(state: NewtonState) -> em.Factors:
@@ -170,10 +188,11 @@ def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
         state = after_warm_up(problem, point(state))
     info = Info(state.objective)
     proposal = _propose(problem, state)
+    problem = problem.at(proposal.atoms)
     (activations, gains, target), found = _sweep(problem, proposal, state)
     objective = em.objective(problem, proposal.atoms, 0.0, -problem.mass * found.value)
     if not objective >= state.objective:
-        return _failed(problem, state, found), info
+        return _failed(problem.at(state.atoms), state, found), info
     momentum = state.momentum
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
@@ -364,7 +383,14 @@ def _run_sweep(
     penalty = Maximum(problem.mass)
     return sweep(
         data.source,
-        RowProblems(model.likelihood, penalty, model.activations.prior, atoms, data.weights),
+        RowProblems(
+            model.likelihood,
+            penalty,
+            model.activations.prior,
+            atoms,
+            data.weights,
+            model.background,
+        ),
         np.ascontiguousarray(activations),
         control,
         problem.executor,
@@ -395,23 +421,34 @@ def _moves(
             _, (slopes, hessian_blocks) = problem.over_samples(
                 _look_samples, (activations,), *group
             )
-        slopes = slopes + terms.rate_sum[:, None]
-        excess = np.broadcast_to(terms.excess, atoms.shape)[:, :, part]
-        moves[:, :, part] = move_features(
-            slopes, hessian_blocks, atoms[:, :, part], excess, problem.model.atoms.frozen
-        )
+        group_terms = terms.of_features(atoms.shape, part)
+        moves[:, :, part] = move(problem, slopes, hessian_blocks, atoms[:, :, part], group_terms)
     return moves
+
+
+def move(
+    problem: Problem, slopes: NDArray, hessian_blocks: NDArray, atoms: NDArray, terms: Terms
+) -> NDArray:
+    """Newton step on the atoms (2, K, n) of some features, with the priors' part."""
+    slopes = slopes + terms.rate_sum[:, None] + terms.ridge * atoms
+    fixed = problem.model.fixed_atoms
+    return move_features(slopes, hessian_blocks, atoms, terms.excess, terms.ridge, fixed)
 
 
 def prior_terms(problem: Problem, rate_sum: NDArray, excess: NDArray, atoms: NDArray) -> Terms:
     """What the priors add to each feature's problem."""
-    priors = problem.model.priors
+    priors, price = problem.model.priors, problem.model.length_price
+    if price is not None:
+        nothing = np.zeros_like(rate_sum)
+        return Terms(nothing, np.zeros((1, 1, 1)), price.ridge(rate_sum, atoms))
     if priors.activations.is_exponential and priors.atoms.is_flat:
-        return Terms(rate_sum, np.zeros((1, 1, 1)))
+        return Terms(rate_sum, np.zeros((1, 1, 1)), np.zeros((1, 1)))
     atom_excess = np.broadcast_to((priors.atoms.shape - 1) / problem.mass, atoms.shape)
     balance = atom_excess.sum(axis=(0, 2)) - excess
     return Terms(
-        rate_sum + np.maximum(balance, 0), atom_excess + np.maximum(-balance, 0)[:, None] * atoms
+        rate_sum + np.maximum(balance, 0),
+        atom_excess + np.maximum(-balance, 0)[:, None] * atoms,
+        np.zeros((1, 1)),
     )
 
 

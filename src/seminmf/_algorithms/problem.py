@@ -15,17 +15,18 @@ from .._data.source import Data, row_ranges
 from .._data.summary import Summary
 from .._kernels.em.estep import Expectations, estep
 from .._kernels.em.sparse_estep import estep_of_cells
-from .._model.model import Model
+from .._model.model import Background, Model
 from .._model.priors import Gamma
 
 T = TypeVar("T")
 
 
 class Own(NamedTuple):
-    """What belongs to some samples alone: their weights, and the prior of their activations."""
+    """What belongs to some samples alone: weights, and prior and background if they do."""
 
     weights: NDArray
-    prior: Gamma
+    prior: Gamma | None
+    background: Background | None
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,21 @@ class Problem:
         """Run the E-step at these activations and atoms, or their geometric means."""
         source, likelihood = self.data.source, self.model.likelihood
         run = estep_of_cells if source.stores_cells else estep
-        return run(source, likelihood, activations, atoms, self.data.weights, self.executor)
+        return run(
+            source,
+            likelihood,
+            activations,
+            atoms,
+            self.data.weights,
+            self.executor,
+            self.model.background,
+        )
+
+    def at(self, atoms: NDArray) -> Problem:
+        """The problem with the prior of the activations that goes with these atoms."""
+        if self.model.length_price is None:
+            return self
+        return replace(self, model=self.model.at(atoms))
 
     # --- the problem of some samples ----------------------------------------------------------
 
@@ -80,16 +95,25 @@ class Problem:
         return replace(self, model=self.model.of_samples(rows), data=self.data.of_samples(rows))
 
     @property
-    def per_sample(self) -> tuple[NDArray, Gamma]:
-        """What has a row for each sample, or may have."""
-        return self.data.weights, self.model.activations.prior
+    def per_sample(self) -> tuple[NDArray, Gamma | None, Background | None]:
+        """What has a row for each sample: weights, and prior and background if they have."""
+        prior, background = self.model.activations.prior, self.model.background
+        return (
+            self.data.weights,
+            prior if prior.n_rows > 1 else None,
+            background if background.n_rows > 1 else None,
+        )
 
     def own_of(self, rows: slice) -> Own | None:
         """What belongs to some samples alone; None if all samples have the same."""
-        weights, prior = self.per_sample
-        if prior.n_rows == 1 and np.all(weights == 1):
+        weights, prior, background = self.per_sample
+        if prior is background is None and np.all(weights == 1):
             return None
-        return Own(weights[rows], prior.of_samples(rows))
+        return Own(
+            weights[rows],
+            None if prior is None else prior.of_samples(rows),
+            None if background is None else background.of_samples(rows),
+        )
 
     def without_samples(self) -> Problem:
         """What is the same for all samples, to be sent to where they are."""
@@ -97,7 +121,10 @@ class Problem:
         factor = self.model.activations
         if factor.prior.n_rows > 1:
             factor = factor._replace(prior=nothing)
-        model = self.model._replace(activations=factor)
+        background = self.model.background
+        if background.n_rows > 1:
+            background = nothing
+        model = self.model._replace(activations=factor, background=background)
         return Problem(model, Data(nothing, nothing, nothing), nothing)
 
     def with_samples(
@@ -106,8 +133,12 @@ class Problem:
         """The problem of some samples, from what `without_samples` and `own_of` returned."""
         if own is None:
             return Problem(self.model, Data.unweighted(source, summary), executor)
-        factor = self.model.activations._replace(prior=own.prior)
-        model = self.model._replace(activations=factor)
+        model = self.model
+        if own.prior is not None:
+            factor = model.activations._replace(prior=own.prior)
+            model = model._replace(activations=factor)
+        if own.background is not None:
+            model = model._replace(background=own.background)
         return Problem(model, Data(source, summary, own.weights), executor)
 
 

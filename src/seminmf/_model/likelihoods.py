@@ -1,8 +1,8 @@
 """The likelihoods, as small objects that answer all that is asked of them.
 
-`Real` is M = ∞ of the paper, `Integer` is M = 1. Kernels take one as an argument: its type picks
-the rules of a cell when a kernel is compiled, so that a kernel is written once and its inner loop
-has no branch. A class without such a rule is an error at that time.
+`Real` is M = ∞ of the paper, `Integer` is M = 1, and `Dispersed` any M between. Kernels take one as
+an argument: its type picks the rules of a cell when a kernel is compiled, so that a kernel is
+written once and its inner loop has no branch. A class without such a rule is an error at that time.
 
 To add a likelihood: its rules in `cells.py`, a class here, and its name in `LIKELIHOODS`.
 """
@@ -78,6 +78,10 @@ class Likelihood(_Scales):
         """Units in which cells of any size are computed without overflow."""
         raise NotImplementedError
 
+    def in_unit_of_cells(self, log_likelihood: NDArray, units: NDArray) -> NDArray:
+        """The log-likelihood of cells that was computed in these units."""
+        return log_likelihood
+
     def log_density(
         self, log_likelihood: NDArray, x: NDArray, rates0: NDArray, rates1: NDArray
     ) -> NDArray:
@@ -112,6 +116,10 @@ class Real(Likelihood):
         """Near 1 the squares of cells, which are homogeneous, are in range whatever the unit."""
         largest = np.fmax(np.abs(x), np.maximum(rates0, rates1))
         return powers_of_two(np.maximum(largest, 1e-300))
+
+    def in_unit_of_cells(self, log_likelihood: NDArray, units: NDArray) -> NDArray:
+        """Homogeneous, as D is."""
+        return units * log_likelihood
 
     def log_density(
         self, log_likelihood: NDArray, x: NDArray, rates0: NDArray, rates1: NDArray
@@ -160,6 +168,44 @@ class Integer(Likelihood):
     def draw(self, rates0: NDArray, rates1: NDArray, random: RandomState) -> NDArray:
         """Differences of Poisson variables."""
         return random.poisson(rates0) - random.poisson(rates1)
+
+
+class Dispersed(Likelihood):
+    """X / φ has the Skellam distribution, continued to numbers between the integers (M = 1 / φ).
+
+    The unit of computations is the dispersion φ.
+    """
+
+    __slots__ = ()
+
+    words = "any numbers"
+    integers = False
+    largest = math.inf
+    known_dispersion = None
+    convex = False
+    fixed_unit = True
+    cell_rule = cells.integer_cell
+    curvature_rule = cells.integer_curvature
+
+    @classmethod
+    def of(cls, dispersion: float) -> Dispersed:
+        """With this dispersion, in the unit of X."""
+        return cls(dispersion, dispersion)
+
+    def cell_units(self, x: NDArray, rates0: NDArray, rates1: NDArray) -> NDArray:
+        """The dispersion, for each cell."""
+        return np.full(x.shape, self.dispersion)
+
+    def log_density(
+        self, log_likelihood: NDArray, x: NDArray, rates0: NDArray, rates1: NDArray
+    ) -> NDArray:
+        """ln P of X / φ, in the unit of X."""
+        return log_likelihood - np.log(self.dispersion)
+
+    def draw(self, rates0: NDArray, rates1: NDArray, random: RandomState) -> NDArray:
+        """Differences of Poisson variables, times the dispersion."""
+        phi = self.dispersion
+        return phi * (random.poisson(rates0 / phi) - random.poisson(rates1 / phi))
 
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {"real": Real, "integer": Integer}

@@ -248,13 +248,19 @@ class Dirichlet(NamedTuple):
 
     # --- maximum a posteriori: the paper's Algorithm 1 -------------------------------------------
 
-    def m_step(self, atoms: NDArray, counts: NDArray, mass: float) -> NDArray:
+    def m_step(
+        self, atoms: NDArray, counts: NDArray, mass: float, ridge: NDArray | None = None
+    ) -> NDArray:
         """Atoms in proportion to counts + α − 1, of which one unit counts as `mass`.
 
-        A component without any counts tells nothing about its atoms, and keeps those it has.
+        A ridge (K, I) adds −½ ridge θ² to what is maximised. A component without any counts tells
+        nothing about its atoms, and keeps those it has.
         """
         counts = counts + (self.shape - 1) / mass
-        updated = normalise(counts, self.floor)
+        if ridge is None:
+            updated = normalise(counts, self.floor)
+        else:
+            updated = normalise_with_ridge(counts, ridge)
         dead = ~(np.sum(np.maximum(counts, 0), axis=AXES) > NOTHING)
         updated[:, dead] = atoms[:, dead]
         return updated.astype(atoms.dtype, copy=False)
@@ -296,6 +302,38 @@ class Dirichlet(NamedTuple):
         """Draws (n, 2, K, I)."""
         shape = self.shape.astype(np.float64)
         return draw_dirichlet(np.broadcast_to(shape, (n, *shape.shape)), random, axes=(1, 3))
+
+
+# Newton steps for the sum of atoms with a ridge: they come from one side, and few are needed.
+_MOST_STEPS, _PRECISION = 100, 1e-13
+
+
+def normalise_with_ridge(counts: NDArray, ridge: NDArray) -> NDArray:
+    """Maximise Σ c ln θ − ½ r θ² over θ ≥ 0 with Σ_si θ = 1.
+
+    θ = 2 c / (ν + √(ν² + 4 c r)) for one ν of each component. Its sum is convex and falls with ν,
+    so that Newton's method rises from the left to where it is 1.
+    """
+    counts = np.maximum(counts, 0)
+    total = counts.sum(axis=AXES, keepdims=True)
+    unit = np.where(total > NOTHING, total, 1)
+    counts, ridge = counts / unit, ridge / unit
+    ν = 1 - ridge.max(axis=-1, keepdims=True)
+    for _ in range(_MOST_STEPS):
+        root = np.sqrt(ν * ν + 4 * counts * ridge)
+        # The denominator of a ν below 0 cancels, unless it is written the other way round.
+        atoms = np.where(
+            ν > 0,
+            2 * counts / np.maximum(ν + root, NOTHING),
+            (root - ν) / np.maximum(2 * ridge, NOTHING),
+        )
+        atoms = np.where(counts > 0, atoms, 0)
+        excess = atoms.sum(axis=AXES, keepdims=True) - 1
+        if np.all(excess <= _PRECISION):
+            break
+        slope = (atoms / np.maximum(root, NOTHING)).sum(axis=AXES, keepdims=True)
+        ν = ν + np.maximum(excess, 0) / np.maximum(slope, NOTHING)
+    return normalise(atoms)
 
 
 def normalise(counts: NDArray, floor: float = 0.0) -> NDArray:

@@ -16,6 +16,7 @@ from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood, cell
+from ..._model.model import NO_BACKGROUND, Background
 from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 from ..simd.products import dots, multiply, outer
@@ -23,8 +24,6 @@ from ..simd.vectors import aligned
 
 # Cells of a block: with their rates they stay in the cache between the products and the loop.
 _BLOCK = 1 << 14
-# Cells without any rate but those of the components.
-NO_BACKGROUND = np.zeros((2, 1, 1))
 # Features are padded to whole vectors as long as that makes at most this factor.
 _MOST_PADDING = 1.2
 
@@ -240,11 +239,10 @@ class _Layout(NamedTuple):
     block: int
     workspace: int
 
-    def background(self, rates: NDArray, n_features: int) -> NDArray:
-        """The rates (2, n, I) that there are without any component, in rows of the width."""
-        dtype = self.atoms.dtype
-        padded = np.ones((*rates.shape[:2], self.width), dtype=dtype)
-        padded[:, :, :n_features] = rates + SMALLEST_RATE[dtype.name]
+    def background(self, background: Background, n_features: int) -> NDArray:
+        """The rates (2, n, width) that there are without any component."""
+        padded = np.ones((2, background.n_rows, self.width), dtype=self.atoms.dtype)
+        padded[:, :, :n_features] = start_rates(background, self.atoms.dtype)
         return padded
 
 
@@ -257,7 +255,9 @@ def _choose_layout(atoms: NDArray, n_samples: int) -> _Layout:
         block = min(block, -(-n_samples // lanes) * lanes)
         by_feature = atoms.transpose(0, 2, 1).reshape(2 * n_features, n_components)
         workspace = (5 * n_features + 3 * n_components) * block + by_feature.size
-        return _Layout(_estep_samples, np.ascontiguousarray(by_feature), n_features, block, workspace)
+        return _Layout(
+            _estep_samples, np.ascontiguousarray(by_feature), n_features, block, workspace
+        )
     padded = aligned(2 * n_components * width, atoms).reshape(2, n_components, width)
     padded[:, :, :n_features] = atoms
     padded[:, :, n_features:] = 0
@@ -271,7 +271,7 @@ def checked_factors(
     activations: NDArray,
     atoms: NDArray,
     sample_weight: NDArray,
-    background: NDArray,
+    background: Background,
 ) -> tuple[NDArray, NDArray]:
     """Both factors, C-contiguous, if they, the weights and the background go with the data."""
     activations, atoms = np.ascontiguousarray(activations), np.ascontiguousarray(atoms)
@@ -280,9 +280,15 @@ def checked_factors(
         activations=("JK", activations),
         atoms=("2KI", atoms),
         sample_weight=("J", sample_weight),
-        background=("?2JI", background),
+        noise=("?JI", background.noise),
+        intercept=("?I", background.intercept),
     )
     return activations, atoms
+
+
+def start_rates(background: Background, dtype: np.dtype) -> NDArray:
+    """Rates (2, n, I) without any component, above 0; axes may be of length 1."""
+    return (background.rates + SMALLEST_RATE[dtype.name]).astype(dtype)
 
 
 def estep(
@@ -292,18 +298,14 @@ def estep(
     atoms: NDArray,
     sample_weight: NDArray,
     executor: LocalExecutor,
-    background: NDArray = NO_BACKGROUND,
+    background: Background = NO_BACKGROUND,
 ) -> Expectations:
-    """Run the E-step over all samples of a source.
-
-    `background` (2, J, I) are the rates that cells have without any component; its last two axes
-    may be of length 1.
-    """
+    """Run the E-step over all samples of a source."""
     dtype = source.dtype
     n_components, n_features = atoms.shape[1:]
     activations, atoms = checked_factors(source, activations, atoms, sample_weight, background)
     layout = _choose_layout(atoms.astype(dtype, copy=False), source.shape[0])
-    shared = layout.background(background, n_features) if background.shape[1] == 1 else None
+    shared = layout.background(background, n_features) if background.n_rows == 1 else None
     inverse_unit = dtype.type(1 / likelihood.unit)
     u_activations = np.empty_like(activations)
     # One task after the other uses the same workspace: memory that was just given back to the
@@ -320,7 +322,9 @@ def estep(
                 likelihood,
                 block.X,
                 inverse_unit,
-                layout.background(background[:, span], n_features) if shared is None else shared,
+                shared
+                if shared is not None
+                else layout.background(background.of_samples(span), n_features),
                 activations[span],
                 sample_weight[span],
                 layout.atoms,
@@ -360,4 +364,4 @@ def evaluate_cells(likelihood: Likelihood, X: NDArray, rates0: NDArray, rates1: 
         for rates in (rates0, rates1)
     )
     evaluate_rates(likelihood, x.reshape(-1), u0.reshape(-1), u1.reshape(-1))
-    return Cells(u0, u1, units * x)
+    return Cells(u0, u1, likelihood.in_unit_of_cells(x, units))

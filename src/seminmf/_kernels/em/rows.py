@@ -145,7 +145,7 @@ def solve_by_em(
                 block,
                 atoms,
                 atom_totals,
-                problems.background_of(part),
+                problems.start_rates(part),
                 np.ascontiguousarray(shapes[part]),
                 np.ascontiguousarray(rates[part]),
                 np.empty((2, n_components, source.longest_row)),

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.sparse import SparseSource
-from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood
+from ..._model.model import NO_BACKGROUND, Background
 from ..._numerics.compiled import kernel, prefer_wide_vectors
 from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
-from .estep import NO_BACKGROUND, Expectations, checked_factors, evaluate_rates
+from .estep import Expectations, checked_factors, evaluate_rates, start_rates
 
 # Cells whose rates are computed at a time.
 _BATCH = 256
@@ -87,15 +87,12 @@ def estep_of_cells(
     atoms: NDArray,
     sample_weight: NDArray,
     executor: LocalExecutor,
-    background: NDArray = NO_BACKGROUND,
+    background: Background = NO_BACKGROUND,
 ) -> Expectations:
-    """Run the E-step over the stored cells, in float64 whatever the type of the data.
-
-    `background` is as for a dense source, the same for all samples.
-    """
+    """Run the E-step over the stored cells, in float64 whatever the type of the data."""
     n_components, n_features = atoms.shape[1:]
     activations, atoms = checked_factors(source, activations, atoms, sample_weight, background)
-    start_rates = feature_background(background, n_features)
+    by_sign = _feature_rates(background, n_features)
     width = -(-n_components // 8) * 8
     cells = source.cells(max(16, _SQUARE // width))
     padded = _padded(activations, width)
@@ -111,7 +108,7 @@ def estep_of_cells(
         data_term = _estep_cells(
             likelihood,
             1 / likelihood.unit,
-            start_rates,
+            by_sign,
             (cells.rows[part], cells.columns[part], cells.values[part]),
             padded,
             sample_weight,
@@ -137,15 +134,15 @@ def estep_of_cells(
     )
 
 
-def feature_background(background: NDArray, n_features: int) -> NDArray:
-    """Rates (2, I) without any component, of cells whose samples all have the same."""
-    if background.shape[1] != 1:
+def _feature_rates(background: Background, n_features: int) -> NDArray:
+    """Rates (2, I) without any component, which are the same for all samples."""
+    if background.n_rows != 1:
         raise ValueError(
-            "background must be the same for all samples of a sparse matrix; "
-            f"found {background.shape[1]} rows."
+            "the noise must be the same for all samples of a sparse matrix; "
+            f"found {background.n_rows} rows."
         )
-    rates = np.broadcast_to(background[:, 0], (2, n_features)) + SMALLEST_RATE["float64"]
-    return np.ascontiguousarray(rates)
+    rates = start_rates(background, np.dtype(np.float64))[:, 0]
+    return np.ascontiguousarray(np.broadcast_to(rates, (2, n_features)))
 
 
 def _padded(array: NDArray, width: int) -> NDArray:

@@ -50,11 +50,8 @@ def _gram_of_row(precision, components, gram):
 
 
 @kernel
-def solve_priced_rows(X, precision, centre, components, prices, most_rounds, values, slopes, sizes):
-    """Activations of each sample, from where they are, in place.
-
-    `slopes` and `sizes` get the gradient there, with the price, and the Gram matrix's diagonal.
-    """
+def solve_priced_rows(X, precision, centre, components, prices, most_rounds, values):
+    """Activations of each sample, from where they are, in place."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = components.shape[0]
@@ -75,11 +72,6 @@ def solve_priced_rows(X, precision, centre, components, prices, most_rounds, val
                 total += components[k, i] * residual[i]
             product[k] = total
         _descend(gram, product, bounded, most_rounds, values[j])
-        for k in range(n_components):
-            slope = product[k]
-            for l in range(n_components):
-                slope -= gram[k, l] * values[j, l]
-            slopes[j, k], sizes[j, k] = slope, gram[k, k]
 
 
 @kernel
@@ -141,6 +133,19 @@ def _factorise(gram, active, n_active, factor):
                 factor[a, a] = math.sqrt(max(total, 1e-9 * gram[active[a], active[a]] + 1e-300))
 
 
+@part
+def _leverage(components, i, active, n_active, factor, solved):
+    """Variance of the fit of feature i by active components, whose Gram matrix is factorised."""
+    leverage = 0.0
+    for a in range(n_active):
+        total = components[active[a], i]
+        for b in range(a):
+            total -= factor[a, b] * solved[b]
+        solved[a] = total / factor[a, a]
+        leverage += solved[a] * solved[a]
+    return leverage
+
+
 @kernel
 def sum_residuals(X, precision, weights, centre, components, values, least, squares, leverages):
     """Add each feature's Σ_j w (x − a W − b)² and Σ_j w h over observed cells.
@@ -173,11 +178,5 @@ def sum_residuals(X, precision, weights, centre, components, values, least, squa
             for k in range(n_components):
                 residual -= values[j, k] * components[k, i]
             squares[i] += weights[j] * residual * residual
-            leverage = 0.0
-            for a in range(n_active):
-                total = components[active[a], i]
-                for b in range(a):
-                    total -= factor[a, b] * solved[b]
-                solved[a] = total / factor[a, a]
-                leverage += solved[a] * solved[a]
+            leverage = _leverage(components, i, active, n_active, factor, solved)
             leverages[i] += weights[j] * own[i] * leverage

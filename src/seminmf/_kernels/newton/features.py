@@ -20,7 +20,7 @@ _FIXED = 1e300
 
 
 @kernel
-def _move_features(control, slopes, hessian_blocks, atoms, excess, frozen, moves):
+def _move_features(control, slopes, hessian_blocks, atoms, excess, ridge, fixed, moves):
     """Fill in the moves (2, K, I); a feature has 2K unknowns, those of sign 0 first."""
     prefer_wide_vectors()
     n_components, n_features = atoms.shape[1:]
@@ -45,17 +45,18 @@ def _move_features(control, slopes, hessian_blocks, atoms, excess, frozen, moves
                 for k in range(n_components):
                     row = s * n_components + k
                     value, barrier = atoms[s, k, i], excess[s, k, i]
-                    slope[row, l] = 0.0 if frozen[k] else slopes[s, k, i]
+                    stays = fixed[s, k]
+                    slope[row, l] = 0.0 if stays else slopes[s, k, i]
                     # Zero is approached as a barrier is: where all atoms of a sample vanish at
                     # once, the quadratic model knows nothing of the rate_sum.
                     lowest[row, l] = -(1.0 - TOWARDS_BARRIER) * value
-                    bent = hessian[row, row, l]
-                    if barrier > 0.0 and not frozen[k]:
+                    bent = hessian[row, row, l] + ridge[k, i]
+                    if barrier > 0.0 and not stays:
                         slope[row, l] -= barrier / value
                         bent += barrier / (value * value)
                     # Atoms sum to 1: without curvature a step is no longer than that.
                     bent += abs(slope[row, l])
-                    hessian[row, row, l] = _FIXED if frozen[k] else bent * _RIDGE + _NOTHING
+                    hessian[row, row, l] = _FIXED if stays else bent * _RIDGE + _NOTHING
         bounded_quadratic(
             slope, hessian, lowest, workspace, control.max_sweeps, control.sweep_tolerance, move
         )
@@ -66,7 +67,12 @@ def _move_features(control, slopes, hessian_blocks, atoms, excess, frozen, moves
 
 
 def move_features(
-    slopes: NDArray, hessian_blocks: NDArray, atoms: NDArray, excess: NDArray, frozen: NDArray
+    slopes: NDArray,
+    hessian_blocks: NDArray,
+    atoms: NDArray,
+    excess: NDArray,
+    ridge: NDArray,
+    fixed: NDArray,
 ) -> NDArray:
     """Moves (2, K, I) that minimise the quadratic model of every feature, with atoms ≥ 0.
 
@@ -78,21 +84,24 @@ def move_features(
         Where they were taken.
     excess : float64 array of shape (2, K, I)
         Weights ≥ 0 of the barrier −excess ln θ.
-    frozen : boolean array of shape (K,)
-        Components that stay.
+    ridge : float64 array of shape (K, I)
+        What is added to the Hessian's diagonal, the same for both signs.
+    fixed : boolean array of shape (2, K)
+        Atoms that stay.
     """
     _, n_components, n_features = atoms.shape
-    slopes, hessian_blocks, atoms, excess = (
-        np.ascontiguousarray(part)
-        for part in (slopes, hessian_blocks, atoms, np.broadcast_to(excess, atoms.shape))
+    excess, ridge = np.broadcast_to(excess, atoms.shape), np.broadcast_to(ridge, atoms.shape[1:])
+    slopes, hessian_blocks, atoms, excess, ridge = (
+        np.ascontiguousarray(part) for part in (slopes, hessian_blocks, atoms, excess, ridge)
     )
     check_arrays(
         {"K": n_components, "I": n_features, "P": n_components * (n_components + 1) // 2},
         slopes=("2KI", slopes),
         hessian_blocks=("3PI", hessian_blocks),
         atoms=("2KI", atoms),
-        frozen=("K", frozen),
+        ridge=("KI", ridge),
+        fixed=("2K", fixed),
     )
     moves = np.empty(atoms.shape)
-    _move_features(ONE_STEP, slopes, hessian_blocks, atoms, excess, frozen, moves)
+    _move_features(ONE_STEP, slopes, hessian_blocks, atoms, excess, ridge, fixed, moves)
     return moves

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
-from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood
+from ..._model.model import NO_BACKGROUND, Background
 from ..._model.penalties import Penalty
 from ..._model.priors import Gamma
 from ..._numerics.arguments import check_arrays
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
-from ..em.estep import NO_BACKGROUND
+from ..em.estep import start_rates
 from ..simd.products import dots
 from .lane_atoms import Gathered, blocks_of_rows, n_cells
 from .lanes import derivatives, load_lanes, load_prior, penalties, quadratic_step, search
@@ -323,8 +323,7 @@ class RowProblems(NamedTuple):
         Computations are done in its type.
     weights : (J,) array
         How much samples count in sums over them.
-    background : (2, J, I) array
-        Rates that cells have without any component; its last two axes may be of length 1.
+    background : Background
     """
 
     likelihood: Likelihood
@@ -332,7 +331,7 @@ class RowProblems(NamedTuple):
     prior: Gamma
     atoms: NDArray
     weights: NDArray
-    background: NDArray = NO_BACKGROUND
+    background: Background = NO_BACKGROUND
 
     def check(self, shape: tuple[int, ...], activations: NDArray) -> None:
         """Refuse arrays that do not go with data of this shape, or with each other."""
@@ -343,16 +342,16 @@ class RowProblems(NamedTuple):
             weights=("J", self.weights),
             prior_shape=("?JK", self.prior.shape),
             prior_rate=("?JK", self.prior.rate),
-            background=("?2JI", self.background),
+            noise=("?JI", self.background.noise),
+            intercept=("?I", self.background.intercept),
         )
 
-    def background_of(self, samples: Any) -> NDArray:
-        """That of some samples, above 0, with a column for each feature, in the atoms' type."""
-        dtype, n_features = self.atoms.dtype, self.atoms.shape[2]
-        rates = self.background if self.background.shape[1] == 1 else self.background[:, samples]
-        full = np.empty((*rates.shape[:2], n_features), dtype=dtype)
-        full[:] = rates + SMALLEST_RATE[dtype.name]
-        return full
+    def start_rates(self, samples: Any) -> NDArray:
+        """Rates of some samples without any component, (2, n, I) or the same for all, (2, 1, I)."""
+        own = self.background.of_samples(samples)
+        rates = start_rates(own, self.atoms.dtype)
+        shape = (2, own.n_rows, self.atoms.shape[2])
+        return np.ascontiguousarray(np.broadcast_to(rates, shape))
 
 
 def sweep(
@@ -414,7 +413,7 @@ def sweep(
                 own,
                 (lane_atoms, atom_totals),
                 prior.of_samples(samples),
-                problems.background_of(samples),
+                problems.start_rates(samples),
                 threshold,
                 LaneWorkspace.of_size(layout.n_cells, n_components, dtype),
                 block,
