@@ -108,6 +108,8 @@ class Case(NamedTuple):
     def fit(self, from_start, **options):
         """The estimator, fitted; from the common start or from its own."""
         priors = {f"{name}_prior": value for name, value in self.prior.items()}
+        if self.inference.estimator is SkellamSNMF and self.likelihood == "real":
+            priors["dispersion"] = 0.0
         estimator = self.inference.estimator(
             K,
             likelihood=self.likelihood,

@@ -117,7 +117,9 @@ def _by_kind() -> Iterator[tuple]:
         common = {"likelihood": likelihood, "random_state": 1, "max_iter": 60}
         for solver, acceleration in (("newton", "squarem"), ("em", "squarem"), ("em", None)):
             name = f"{likelihood} {kind} {solver} {acceleration}"
-            model = SkellamSNMF(3, solver=solver, acceleration=acceleration, **common)
+            model = SkellamSNMF(
+                3, dispersion=0.0, solver=solver, acceleration=acceleration, **common
+            )
             yield name, model, X, {}
         yield f"{likelihood} {kind} VB", BayesianSkellamSNMF(3, **common), X, {}
     for kind, solver in product(("dense", "gaps", "disk"), ("hals", "multiplicative")):
@@ -158,13 +160,25 @@ def _by_options() -> Iterator[tuple]:
     for init in ("kmeans", "svd", "prior", "map"):
         yield f"VB {init}", BayesianSkellamSNMF(3, init=init, random_state=1, max_iter=40), X, {}
     for init in ("kmeans", "svd"):
-        model = SkellamSNMF(3, solver="em", acceleration="parabolic", init=init, random_state=1)
+        model = SkellamSNMF(
+            3, dispersion=0.0, solver="em", acceleration="parabolic", init=init, random_state=1
+        )
         yield f"EM parabolic {init}", model, X, {}
     weighted = {"sample_weight": weights}
     yield "Euclidean weights", EuclideanSNMF(3, init="svd", random_state=1), X, weighted
     own = {"activation_shape_prior": 2.0, "atom_shape_prior": 1.5}
-    yield "Dask priors", SkellamSNMF(3, random_state=1, **own), as_chunks(X), weighted
-    yield "sparse zeros", SkellamSNMF(3, sparse_zeros="observed", random_state=1), as_sparse(X), {}
+    yield (
+        "Dask priors",
+        SkellamSNMF(3, dispersion=0.0, random_state=1, **own),
+        as_chunks(X),
+        weighted,
+    )
+    yield (
+        "sparse zeros",
+        SkellamSNMF(3, dispersion=0.0, sparse_zeros="observed", random_state=1),
+        as_sparse(X),
+        {},
+    )
 
 
 def _by_size() -> Iterator[tuple]:
@@ -173,10 +187,15 @@ def _by_size() -> Iterator[tuple]:
         X = DATA[likelihood](shape)
         common = {"likelihood": likelihood, "random_state": 1, "max_iter": 15}
         name = f"{likelihood} {shape}"
-        yield f"{name} newton", SkellamSNMF(shape[2], **common), X, {}
+        yield f"{name} newton", SkellamSNMF(shape[2], dispersion=0.0, **common), X, {}
         yield f"{name} VB", BayesianSkellamSNMF(shape[2], **common), X, {}
         stored = as_sparse(with_gaps(X, 0.8))
-        yield f"{name} sparse", SkellamSNMF(shape[2], solver="em", **common), stored, {}
+        yield (
+            f"{name} sparse",
+            SkellamSNMF(shape[2], dispersion=0.0, solver="em", **common),
+            stored,
+            {},
+        )
 
 
 def record_fit(name: str, model: Any, X: Any, arguments: dict[str, Any]) -> Record:
@@ -233,7 +252,9 @@ def record_streams() -> Record:
     found |= {f"posterior impute {n}": part for n, part in enumerate(filled)}
     found |= {f"posterior interval {n}": end for n, end in enumerate(model.interval().components)}
     found["posterior sample"] = model.sample(2, random_state=0)[0]
-    found["sources"] = SkellamSNMF(2, random_state=1).fit(reals(SIZES)).sources(reals(SIZES))
+    found["sources"] = (
+        SkellamSNMF(2, dispersion=0.0, random_state=1).fit(reals(SIZES)).sources(reals(SIZES))
+    )
     return found
 
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_random_state
 from ._algorithms import em, minibatch, vb
 from ._algorithms.acceleration import accelerate
 from ._algorithms.activations import (
-    geometric_samples,
     posterior_samples,
     refine_posterior,
     solve_maximum,
@@ -35,7 +34,6 @@ from ._estimators.posterior import PosteriorSkellamSNMF
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
 from ._model.model import Priors
-from .special import exp_digamma
 
 # How far the point is fitted that the posterior starts from, with init="map".
 _MODE_TOLERANCE = 1e-4
@@ -102,6 +100,12 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         Posterior means of their positive and negative parts.
     activations_ : ndarray of shape (n_samples, n_components)
         Posterior means of the activations, in the unit of X.
+    amounts_ : ndarray of shape (n_samples, n_components)
+        What each component puts into each sample: activation × Σ |component|, of their means.
+    r2_ : float
+        R² of the observed cells, 1 − Σ (x − activations · components)² / Σ x²; `r2` has more on it.
+    r2_drop_ : ndarray of shape (n_components,)
+        What R² falls by when a component is taken out and the others stay as they are.
     atom_shape_ : ndarray of shape (2, n_components, n_features)
         Dirichlet posterior of the atoms.
     activation_shape_, activation_rate_ : ndarrays of shape (n_samples, n_components)
@@ -118,9 +122,12 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
     dispersion_ : float
         The scale that was used.
+    component_stability_ : ndarray of shape (n_components,)
+        Mean cosine of each component with its match in the other starts; NaN for a single start.
     stability_ : float
-        Mean cosine between the components of the best run and of the others, after matching; NaN
-        for a single run.
+        Its mean.
+    n_same_starts_ : int
+        Number of starts that found the components of the best, with a cosine of 0.95 or more.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X has feature names.
@@ -248,7 +255,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self._check_scale()
         data = self._check_data(X, fitted=False)
         n_samples, n_features = data.shape
-        priors = check.check_priors(self, n_samples, n_features, positive_rate=True)
+        priors = self._check_priors(n_samples, n_features)
         weights = check.check_weight(sample_weight, data)
         given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
         mask = check.check_frozen(frozen, self.n_components, given[1])
@@ -267,7 +274,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
             run = partial(self._run, problem, runner, given, interrupted, random)
             best = self._best_run(run, lambda state: _mean_components(state.atom_shape))
             self._publish(problem, best.result)
-        self.stability_ = best.stability
+        self._publish_starts(best.stability, best.n_same)
         return self
 
     def _check_scale(self) -> None:
@@ -440,6 +447,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self.lower_bounds_ = np.append(getattr(self, "lower_bounds_", ()), value)
         self.lower_bound_ = value
         self._publish_stream()
+        self._publish_explained(problem, self.activations_, warn=False)
 
     @staticmethod
     def _finish(problem: Problem, result: Result[vb.Posteriors]) -> Result[vb.Posteriors]:
@@ -456,6 +464,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
             self._gather(problem, problem.executor.persist(rows)) for rows in (shape, rate, means)
         )
         self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
+        self._publish_explained(problem, means)
         self.lower_bounds_ = np.array(result.objectives)
         self.lower_bound_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
@@ -470,18 +479,6 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         shape = solve_posterior(problem, self.atom_shape_)
         (_, means), _ = problem.over_samples(posterior_samples, (shape,))
         return means
-
-    def _membership(self, data: Data) -> NDArray:
-        with self._fitted_problem(data) as problem:
-            shape = solve_posterior(problem, self.atom_shape_)
-            (means,), _ = problem.over_samples(geometric_samples, (shape,))
-            return self._gather(problem, means)
-
-    def _training_membership(self) -> NDArray:
-        shape = self.activation_shape_
-        if hasattr(shape, "map_blocks"):  # not to bring it here
-            return shape.map_blocks(exp_digamma) / self.activation_rate_
-        return exp_digamma(shape) / self.activation_rate_
 
 
 def _mean_components(atom_shape: NDArray) -> NDArray:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._algorithms import euclidean
 from ._algorithms.euclidean import LeastSquares, SignedFactors
+from ._algorithms.explained import Explained
 from ._algorithms.loop import Result, Stopping
 from ._algorithms.start import Filled, from_kmeans, from_svd
 from ._data.source import Data, all_blocks
@@ -76,6 +77,12 @@ class EuclideanSNMF(BaseSNMF):
         only the products count.
     activations_ : ndarray of shape (n_samples, n_components)
         Activations of the training data.
+    amounts_ : ndarray of shape (n_samples, n_components)
+        What each component puts into each sample: activation × Σ |component|, in the unit of X.
+    r2_ : float
+        R² of the observed cells, 1 − Σ (x − activations · components)² / Σ x²; `r2` has more on it.
+    r2_drop_ : ndarray of shape (n_components,)
+        What R² falls by when a component is taken out and the others stay as they are.
     objective_ : float
         −½ Σ (x − activations · components)² at the end, less the squares in gaps.
     objectives_ : ndarray of shape (n_iter_ + 1,)
@@ -86,9 +93,12 @@ class EuclideanSNMF(BaseSNMF):
         Whether that run met the rule of `tol`.
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}
         Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
+    component_stability_ : ndarray of shape (n_components,)
+        Mean cosine of each component with its match in the other starts; NaN for a single start.
     stability_ : float
-        Mean cosine between the components of the best run and of the others, after matching; NaN
-        for a single run.
+        Its mean.
+    n_same_starts_ : int
+        Number of starts that found the components of the best, with a cosine of 0.95 or more.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X has feature names.
@@ -217,8 +227,8 @@ class EuclideanSNMF(BaseSNMF):
         with self._problem(data, mask) as problem:
             run = partial(self._run, problem, runner, components, activations, random)
             best = self._best_run(run, lambda point: point.components)
-        self._publish(data.source.dtype, best.result, largest)
-        self.stability_ = best.stability
+            self._publish(problem, best.result, largest)
+        self._publish_starts(best.stability, best.n_same)
         return self
 
     def _check_parameters(self) -> None:
@@ -315,11 +325,13 @@ class EuclideanSNMF(BaseSNMF):
         solution = solve_rows(problem.data.source, problem.unit, rounded, problem.executor)
         return SignedFactors(solution, rounded)
 
-    def _publish(self, dtype: np.dtype, result: Result[SignedFactors], weight: float) -> None:
+    def _publish(self, problem: LeastSquares, result: Result[SignedFactors], weight: float) -> None:
         """Set the fitted attributes; objectives are in units of X and of the weights."""
+        dtype = problem.data.source.dtype
         self._gap_weight = GAP_WEIGHT
         self.components_ = (result.state.components * self._unit).astype(dtype)
         self.activations_ = result.state.activations.astype(dtype)
+        self._publish_explained(problem, self.activations_)
         with np.errstate(over="ignore"):
             self.objectives_ = np.array(result.objectives) * self._unit * self._unit * weight
         self.objective_ = float(self.objectives_[-1])
@@ -337,11 +349,9 @@ class EuclideanSNMF(BaseSNMF):
             )
         return (solution / scale).astype(data.source.dtype)
 
-    def _membership(self, data: Data) -> NDArray:
-        return self._solve(data)
-
-    def _training_membership(self) -> NDArray:
-        return self.activations_
+    def _explained(self, data: Data) -> Explained:
+        with self._problem(data, np.zeros(self._n_features_out, dtype=bool)) as problem:
+            return self._explain(problem, self._solve(data))
 
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean square error of the observed cells, given their samples' activations.

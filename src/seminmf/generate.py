@@ -31,6 +31,7 @@ def sample_skellam_snmf(
     activation_shape_sharing: Sharing | None = None,
     activation_rate_sharing: Sharing | None = None,
     atom_sharing: Sharing | None = None,
+    noise: ArrayLike = 0.0,
     missing: float = 0.0,
     random_state: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -57,6 +58,9 @@ def sample_skellam_snmf(
         With a sharing map, the parameter of that name is a vector of hyperparameter values, and
         the map says which of them each cell takes: one for all, one for each component, one for
         each cell, or an integer array of the parameter's shape that holds the positions.
+    noise : float or array-like, default=0.0
+        Standard deviation of noise that is no component's, at least 0, broadcast to (I,): a rate
+        of M ``noise`` ² / 2 in both signs. With ``M=np.inf`` it is normal.
     missing : float, default=0.0
         Share of the cells of `X`, from 0 up to but not including 1, that are set to NaN. They are
         chosen at random, and last: the other values do not depend on `missing`.
@@ -99,6 +103,7 @@ def sample_skellam_snmf(
     K = _count("n_components", n_components)
     M = _number_of_matrices(M)
     missing = _share("missing", missing)
+    deviation = _deviation(noise, I)
     activation_shape = _prior(
         "activation_shape", activation_shape, activation_shape_sharing, (J, K)
     )
@@ -109,7 +114,7 @@ def sample_skellam_snmf(
     atoms = draw_dirichlet(atom_shape, rng, axes=(0, 2))
     activations = _gamma(activation_shape, activation_rate, rng)
     _check_range(activations, M)
-    X = _observe(activations @ atoms, M, rng)
+    X = _observe(activations @ atoms, M, deviation, rng)
     _hide(X, missing, rng)
     return X, atoms, activations
 
@@ -121,11 +126,14 @@ def _gamma(
         return np.exp(draw_log_gamma(shape, rng) - np.log(rate))
 
 
-def _observe(rates: NDArray[np.float64], M: float, rng: RandomState) -> NDArray[np.float64]:
-    """X from its two rate matrices, an array of shape (2, J, I)."""
+def _observe(
+    rates: NDArray[np.float64], M: float, deviation: NDArray[np.float64], rng: RandomState
+) -> NDArray[np.float64]:
+    """X from its two rate matrices, an array of shape (2, J, I), and the noise of features."""
     if M == np.inf:
-        return rates[0] - rates[1]
-    counts = rng.poisson(M * rates)
+        means = rates[0] - rates[1]
+        return means + deviation * rng.normal(size=means.shape) if deviation.any() else means
+    counts = rng.poisson(M * (rates + M * deviation**2 / 2))
     return (counts[0] - counts[1]) / M
 
 
@@ -151,6 +159,19 @@ def _count(name: str, value: object) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, found {value!r}.")
     return int(value)
+
+
+def _deviation(noise: ArrayLike, n_features: int) -> NDArray[np.float64]:
+    """Standard deviations of the features' noise."""
+    try:
+        values = np.broadcast_to(np.asarray(noise, dtype=np.float64), (n_features,))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"noise must be a number or broadcast to ({n_features},), found {noise!r}."
+        ) from None
+    if not np.all((values >= 0) & (values < np.inf)):
+        raise ValueError(f"noise must be at least 0 and finite, found {noise!r}.")
+    return values
 
 
 def _number_of_matrices(M: object) -> float:

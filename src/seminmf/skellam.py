@@ -12,26 +12,37 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_random_state
 
 from ._algorithms import em, minibatch
-from ._algorithms.activations import refine_maximum, solve_maximum
+from ._algorithms.activations import refine_maximum, solve_maximum, solve_roughly
 from ._algorithms.choice import choose_algorithm
 from ._algorithms.dispersion import dispersion, dispersion_at
-from ._algorithms.loop import Result, Stopping
+from ._algorithms.loop import UNRECORDED, Result, Stopping
 from ._algorithms.problem import Problem
 from ._algorithms.start import start
 from ._data.executor import per_sample
 from ._data.source import Data
 from ._estimators import validation as check
-from ._estimators.batches import BatchSkellamSNMF
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
+from ._estimators.noise import Findings, Given
+from ._estimators.noisy import NoisySkellamSNMF
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
+from ._model.likelihoods import takes_integers
 from ._model.model import Priors
+from ._model.priors import normalise
 
 SOLVERS = ("newton", "em")
+# Share of an atom that is spread over all entries of both signs, where a start has zeros that EM
+# cannot leave, or that a prior excludes.
+_SPREAD = 1e-3
 
 
-class SkellamSNMF(BatchSkellamSNMF):
+def _before_dispersion(given: dict[str, Any]) -> dict[str, Any]:
+    """What fits had when real data had no dispersion, and a start was a run."""
+    return {} if takes_integers(given.get("likelihood")) else {"dispersion": 0.0}
+
+
+class SkellamSNMF(NoisySkellamSNMF):
     """Semi-nonnegative matrix factorization, X ≈ activations · components, point estimates.
 
     Parameters
@@ -39,13 +50,26 @@ class SkellamSNMF(BatchSkellamSNMF):
     n_components : int, default=2
         Number of components, K.
     likelihood : {"real", "integer"}, default="real"
-        "real" for any numbers (M = ∞ of the paper), "integer" for counts and differences of counts
-        (M = 1).
+        "real" for any numbers, "integer" for counts and differences of counts (M = 1 of the paper,
+        a dispersion of 1).
+    dispersion : "auto" or float, default="auto"
+        φ = 1 / M, in the unit of X: a component adds φ Σ|W| λ to the variance of a cell. "auto" is
+        small against the noise. 0.0 is the paper's M = ∞.
+    noise : {"auto", "feature", "same", None}, default="auto"
+        Noise that no component explains, as a component of its own, equal in both signs: a level
+        for each feature, the same for all, or none. "auto" is "feature", and None for integers, for
+        a dispersion of 0.0 and where `fit` is given `cell_noise`.
+    positive_components : bool, default=False
+        Whether components are at least 0. Noise may then make X negative, the components do not.
+    fit_intercept : bool, default=False
+        Whether a number for each feature is added to activations · components. It needs noise.
     activation_shape_prior : float or array-like, default=1.0
         Shape of the activations' gamma prior: a number, or broadcasting to
         (n_samples, n_components).
-    activation_rate_prior : float or array-like, default=1e-3
-        Its rate. With the default shapes it is a number without unit, and suits data of any unit.
+    activation_rate_prior : "auto", float or array-like, default="auto"
+        Its rate, for activations in units of the dispersion where that is above 0. "auto" is in
+        proportion to a component's length in units of the noise, by a factor that is found with the
+        noise; without noise it is 1e-3.
     atom_shape_prior : float or array-like, default=1.0
         Shape of the atoms' Dirichlet prior: a number, or broadcasting to
         (2, n_components, n_features).
@@ -58,8 +82,9 @@ class SkellamSNMF(BatchSkellamSNMF):
         falls. With None an iteration is the paper's.
     init : {"random", "kmeans", "svd", "prior"}, default="random"
         Start values, where `fit` is not given any.
-    n_init : int, default=1
-        Number of starts, of which the best is kept.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the best is kept. "auto" is 5 where noise is sought, which costs
+        little, and else 1.
     max_iter : int, default=3000
         Most iterations of a run.
     tol : float, default=1e-4
@@ -91,6 +116,12 @@ class SkellamSNMF(BatchSkellamSNMF):
         Their positive and negative parts, which sum to 1 for each component.
     activations_ : ndarray of shape (n_samples, n_components)
         Activations of the training data, in the unit of X.
+    amounts_ : ndarray of shape (n_samples, n_components)
+        What each component puts into each sample: activation × Σ |component|, in the unit of X.
+    r2_ : float
+        R² of the observed cells, 1 − Σ (x − activations · components)² / Σ x²; `r2` has more on it.
+    r2_drop_ : ndarray of shape (n_components,)
+        What R² falls by when a component is taken out and the others stay as they are.
     objective_ : float
         Log-posterior at the end, constants dropped.
     objectives_ : ndarray of shape (n_iter_ + 1,)
@@ -102,10 +133,20 @@ class SkellamSNMF(BatchSkellamSNMF):
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}
         Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
     dispersion_ : float
-        Dispersion of real data, 2ΣD / degrees of freedom; 1 for integers.
+        The dispersion, in the unit of X; 1 for integers. With `dispersion=0.0` it is that of the
+        residuals, 2ΣD / degrees of freedom, in which `score` measures.
+    noise_ : ndarray of shape (n_features,)
+        Standard deviation of each feature's noise, in the unit of X; 0 without a component for it.
+    intercept_ : ndarray of shape (n_features,)
+        What is added to activations · components; 0 without `fit_intercept`.
+    activation_rate_prior_ : ndarray of shape (n_components,)
+        The rate that was used; (n_samples, n_components) if each sample was given its own.
+    component_stability_ : ndarray of shape (n_components,)
+        Mean cosine of each component with its match in the other starts; NaN for a single start.
     stability_ : float
-        Mean cosine between the components of the best run and of the others, after matching; NaN
-        for a single run.
+        Its mean.
+    n_same_starts_ : int
+        Number of starts that found the components of the best, with a cosine of 0.95 or more.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X has feature names.
@@ -119,14 +160,18 @@ class SkellamSNMF(BatchSkellamSNMF):
     --------
     >>> import numpy as np
     >>> from seminmf import SkellamSNMF
-    >>> X = np.array([[3, -1, 2], [6, -2, 4], [-1, 4, 1], [-2, np.nan, 2], [2, 3, 3]])
-    >>> model = SkellamSNMF(n_components=2, tol=1e-3, random_state=0).fit(X)
-    >>> model.impute(X).round()
-    array([[ 3., -1.,  2.],
-           [ 6., -2.,  4.],
-           [-1.,  4.,  1.],
-           [-2.,  8.,  2.],
-           [ 2.,  3.,  3.]])
+    >>> rng = np.random.RandomState(0)
+    >>> amounts = rng.gamma(0.5, size=(200, 2))
+    >>> patterns = np.array([[0.5, -0.3, 0.2, 0.0], [0.1, 0.4, 0.0, -0.5]])
+    >>> X = amounts @ patterns + 0.02 * rng.normal(size=(200, 4))
+    >>> X[::7, 1] = np.nan
+    >>> model = SkellamSNMF(n_components=2, random_state=0).fit(X)
+    >>> order = model.components_[:, 0].argsort()[::-1]
+    >>> model.components_[order].round(1) + 0.0
+    array([[ 0.5, -0.3,  0.2,  0. ],
+           [ 0.1,  0.4,  0. , -0.5]])
+    >>> bool(np.corrcoef(model.amounts_[:, order[0]], amounts[:, 0])[0, 1] > 0.99)
+    True
     """
 
     _needs_rate = False
@@ -135,8 +180,18 @@ class SkellamSNMF(BatchSkellamSNMF):
             "atoms_": ArrayField("2KI"),
             "activations_": ArrayField("JK"),
             "objectives_": TRACE,
+            "noise_": ArrayField("I", of_data=False, default=0.0),
+            "_noise_scale": ArrayField("I", of_data=False, default=0.0),
+            "intercept_": ArrayField("I", sign="any", of_data=False, default=0.0),
         },
-        scalars={**COMMON_SCALARS, "dispersion_": float, "objective_": float},
+        scalars={
+            **COMMON_SCALARS,
+            "dispersion_": float,
+            "objective_": float,
+            "_price": float,
+        },
+        defaults={"_price": float("nan")},
+        older_parameters=_before_dispersion,
         has_priors=True,
         stream_atoms="atoms_",
     )
@@ -146,13 +201,17 @@ class SkellamSNMF(BatchSkellamSNMF):
         n_components: int = 2,
         *,
         likelihood: str = "real",
+        dispersion: float | str = "auto",
+        noise: str | None = "auto",
+        positive_components: bool = False,
+        fit_intercept: bool = False,
         activation_shape_prior: ArrayLike = 1.0,
-        activation_rate_prior: ArrayLike = 1e-3,
+        activation_rate_prior: ArrayLike | str = "auto",
         atom_shape_prior: ArrayLike = 1.0,
         solver: str = "newton",
         acceleration: str | None = "squarem",
         init: str = "random",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         max_iter: int = 3000,
         tol: float = 1e-4,
         check_integer: bool = True,
@@ -165,6 +224,10 @@ class SkellamSNMF(BatchSkellamSNMF):
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
+        self.dispersion = dispersion
+        self.noise = noise
+        self.positive_components = positive_components
+        self.fit_intercept = fit_intercept
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
@@ -193,6 +256,7 @@ class SkellamSNMF(BatchSkellamSNMF):
         activations: ArrayLike | None = None,
         frozen: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        cell_noise: ArrayLike | None = None,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
     ) -> SkellamSNMF:
@@ -213,6 +277,9 @@ class SkellamSNMF(BatchSkellamSNMF):
             Components that keep the atoms given.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            The known standard deviation of each cell, in the unit of X; infinity makes a gap of it.
+            A DataFrame is aligned by its labels. Noise by feature is added if `noise` asks for it.
         checkpoint : str or path-like, default=None
             File in which the fit notes how far it is. If the file is there, the fit goes on from
             it, to exactly the result that it would have had without the stop. A file of other data
@@ -225,12 +292,14 @@ class SkellamSNMF(BatchSkellamSNMF):
         self
         """
         self._check_parameters()
-        data = self._check_data(X, fitted=False)
+        data = self._check_data(X, fitted=False, cell_noise=cell_noise)
         n_samples, n_features = data.shape
-        priors = check.check_priors(self, n_samples, n_features, positive_rate=False)
+        self._check_noise(data)
+        priors = self._check_priors(n_samples, n_features)
         weights = check.check_weight(sample_weight, data)
         if atoms is not None:
             atoms = check.check_atoms(atoms, self.n_components, n_features)
+            self._check_signs(atoms)
         mask = check.check_frozen(frozen, self.n_components, atoms)
         if activations is not None:
             activations = check.check_start(
@@ -240,15 +309,18 @@ class SkellamSNMF(BatchSkellamSNMF):
         check.record_features(self, X)
         self._keep_parameters()
         self._warn_unobserved(data.summary)
-        self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
         given = {"atoms": atoms, "activations": activations, "frozen": mask, "weights": weights}
+        given["cell_noise"] = data.cell_noise
         runner, random = self._runner(checkpoint, checkpoint_every, data.source, **given)
         data = data._replace(weights=weights)
-        with self._problem(data, priors, self._prior_scale(), mask) as problem:
-            run = partial(self._run, problem, runner, atoms, activations, random)
-            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1])
+        found = self._find_noise(data, priors, Given(atoms, activations, mask), runner, random)
+        with self._problem_to_fit(data, priors, mask) as problem:
+            run = partial(self._run, problem, runner, atoms, activations, found, random)
+            n_init = self._n_starts(data) if found is None else 1
+            best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], n_init)
             self._publish(problem, best.result)
-        self.stability_ = best.stability
+        starts = best if found is None else found
+        self._publish_starts(starts.stability, starts.n_same)
         return self
 
     def _priors_speak(self, priors: Priors) -> bool:
@@ -266,16 +338,19 @@ class SkellamSNMF(BatchSkellamSNMF):
         runner: Runner,
         atoms: NDArray | None,
         activations: NDArray | None,
+        found: Findings | None,
         random: RandomState,
     ) -> Result[em.Factors]:
-        """One run from one start."""
+        """One run from one start, or from what the search for noise found."""
         if self.batch_size is not None:
-            first = self._start(problem, atoms, activations, random).atoms
+            first = self._start(problem, atoms, activations, found, random).atoms
             return self._run_in_batches(problem, runner, first, random)
         name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
-        begin = partial(self._start, problem, atoms, activations, random)
-        stopping = Stopping(self.max_iter, self.tol)
+        begin = partial(self._start, problem, atoms, activations, found, random)
+        stopping = Stopping(0 if found and found.interrupted else self.max_iter, self.tol)
         result = runner.run(algorithm, problem, begin, name, stopping)
+        if found and found.interrupted:
+            return result._replace(reason="interrupted")
         return self._finish(problem, result) if result.converged else result
 
     def _start(
@@ -283,11 +358,15 @@ class SkellamSNMF(BatchSkellamSNMF):
         problem: Problem,
         atoms: NDArray | None,
         activations: NDArray | None,
+        found: Findings | None,
         random: RandomState,
     ) -> em.Factors:
-        """Where a run starts: as `init` says, but for what was given."""
-        state = start(problem, self.init, random)
+        """Where a run starts: where noise was found, or as `init` says but for what was given."""
         dtype = problem.dtype
+        if found is not None:
+            first = self._first_atoms(problem, found, atoms)
+            return em.above_floor(problem, em.Factors(solve_roughly(problem, first), first))
+        state = start(problem, self.init, random)
         if atoms is not None:
             state = state._replace(
                 atoms=np.where(np.isnan(atoms), state.atoms, atoms).astype(dtype)
@@ -296,6 +375,18 @@ class SkellamSNMF(BatchSkellamSNMF):
             given = (activations / self._unit).astype(dtype)
             state = state._replace(activations=problem.executor.scatter(given))
         return em.above_floor(problem, state)
+
+    def _first_atoms(self, problem: Problem, found: Findings, atoms: NDArray | None) -> NDArray:
+        """The atoms that were found with the noise; frozen ones as they were given."""
+        first = found.atoms.copy()
+        name, _ = choose_algorithm(self.solver, self.acceleration, problem)
+        if name == "EM" or not problem.model.priors.atoms.is_flat:
+            first = (1 - _SPREAD) * first + _SPREAD * first.mean(axis=(0, 2), keepdims=True)
+            first[1] *= not self.positive_components
+        if atoms is not None:
+            frozen = problem.model.atoms.frozen
+            first[:, frozen] = atoms[:, frozen]
+        return normalise(first).astype(problem.dtype)
 
     def _run_in_batches(
         self, problem: Problem, runner: Runner, atoms: NDArray, random: RandomState
@@ -307,11 +398,19 @@ class SkellamSNMF(BatchSkellamSNMF):
 
     def _begin(self, data: Data, priors: Priors) -> None:
         """Decide on what the first batch decides."""
-        self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
+        self._check_noise(data)
+        free = np.zeros(self.n_components, dtype=bool)
+        runner = Runner(UNRECORDED, bool(self.verbose))
+        random = check_random_state(self.random_state)
+        self._found = self._find_noise(data, priors, Given(None, None, free), runner, random)
+        if self._found is not None and self._found.interrupted:
+            raise KeyboardInterrupt
 
     def _first_stream(self, problem: Problem) -> minibatch.Stream:
         """What is known before the next batch: the atoms of a fit, or those of a start."""
         if not hasattr(self, "atoms_"):
+            if self._found is not None:
+                return minibatch.Stream.from_atoms(self._first_atoms(problem, self._found, None))
             state = start(problem, self.init, check_random_state(self.random_state))
             atoms = em.above_floor(problem, state).atoms
             return minibatch.Stream.from_atoms(atoms)
@@ -325,16 +424,17 @@ class SkellamSNMF(BatchSkellamSNMF):
 
     def _publish_batch(self, problem: Problem, result: minibatch.BatchResult, total: float) -> None:
         """Set the fitted attributes after a batch."""
-        self._priors = problem.model.priors
         self.atoms_ = self._stream.atoms
         self.activations_ = self._in_unit_of_data(problem, result.activations)
         value = em.objective(problem, self.atoms_, 0.0, total * result.objective)
         self.objectives_ = np.append(getattr(self, "objectives_", ()), value)
         self.objective_ = value
         self._publish_stream()
+        self._publish_explained(problem, self.activations_, warn=False)
         new = dispersion(problem, problem.data.total_weight * result.data_term)
         share = minibatch.step_weight(self._stream.n_steps - 1)
         self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new
+        self._publish_noise(problem)
 
     @staticmethod
     def _finish(problem: Problem, result: Result[em.Factors]) -> Result[em.Factors]:
@@ -344,19 +444,18 @@ class SkellamSNMF(BatchSkellamSNMF):
 
     def _publish(self, problem: Problem, result: Result[em.Factors]) -> None:
         """Set the fitted attributes."""
-        self._priors = problem.model.priors
         self.atoms_ = result.state.atoms
         activations = self._in_unit_of_data(problem, result.state.activations)
-        self.activations_ = self._gather(problem, problem.executor.persist(activations))
+        activations = problem.executor.persist(activations)
+        self.activations_ = self._gather(problem, activations)
+        self._publish_explained(problem, activations)
         self.objectives_ = np.array(result.objectives)
         self.objective_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
         self.dispersion_ = dispersion_at(problem, result.state)
-
-    def _prior_scale(self) -> float:
-        return 1.0
+        self._publish_noise(problem)
 
     def _solve_rows(self, problem: Problem) -> Any:
         """Activations of the problem's samples, given the fitted atoms."""
@@ -365,12 +464,6 @@ class SkellamSNMF(BatchSkellamSNMF):
     def _in_unit_of_data(self, problem: Problem, activations: Any) -> Any:
         (scaled,), _ = problem.over_samples(_scale_samples, (activations,), self._unit)
         return scaled
-
-    def _membership(self, data: Data) -> NDArray:
-        return self._solve(data)
-
-    def _training_membership(self) -> NDArray:
-        return self.activations_
 
 
 @per_sample(rows=1)

@@ -40,10 +40,18 @@ MODELS = {
     "hals": EuclideanSNMF(3, random_state=4, n_init=2, tol=1e-6),
     "multiplicative": EuclideanSNMF(3, solver="multiplicative", random_state=4, max_iter=60),
     "newton in batches": SkellamSNMF(
-        3, batch_size=7, random_state=5, n_init=2, max_iter=6, tol=0, n_jobs=1
+        3, dispersion=0.0, batch_size=7, random_state=5, n_init=2, max_iter=6, tol=0, n_jobs=1
     ),
     "em in batches": SkellamSNMF(
-        3, solver="em", batch_size=25, random_state=5, n_init=2, max_iter=5, tol=0, n_jobs=1
+        3,
+        dispersion=0.0,
+        solver="em",
+        batch_size=25,
+        random_state=5,
+        n_init=2,
+        max_iter=5,
+        tol=0,
+        n_jobs=1,
     ),
     "bayes in batches": BayesianSkellamSNMF(
         3, batch_size=20, random_state=5, n_init=2, max_iter=5, tol=0, n_jobs=1
@@ -294,7 +302,7 @@ def test_strange_content_is_refused(kept):
         metadata = container.envelope(checkpoint.FORMAT, changed, others)
         kept.write_bytes(serialise(others, metadata=metadata))
         with pytest.raises(ValueError, match="no checkpoint of this fit"):
-            SkellamSNMF(3, random_state=0, max_iter=30).fit(data(), checkpoint=kept)
+            SkellamSNMF(3, dispersion=0.0, random_state=0, max_iter=30).fit(data(), checkpoint=kept)
 
 
 @pytest.mark.parametrize("every", [-1, "often", np.nan, np.inf, None, True])

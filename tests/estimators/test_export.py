@@ -92,6 +92,7 @@ def test_a_notebook_shows_the_fit(cls):
     assert not parser.open
     assert "30 samples × 4 features" in text and f"{model.n_iter_} iterations" in text
     assert all(f"component {k}" in text for k in range(3))
+    assert f"{model.r2_:.3f}" in text and f"R² {-model.r2_drop_[1]:+.3f}" in text
     with config_context(display="text"):
         assert "text/html" not in model._repr_mimebundle_()
 

@@ -17,8 +17,8 @@ from seminmf._kernels.newton.sweep import NO_STEP, PRECISE, RowProblems, sweep
 from seminmf._model.penalties import Maximum
 
 MODELS = {
-    "newton": SkellamSNMF(3, batch_size=50, random_state=0, n_jobs=1),
-    "em": SkellamSNMF(3, solver="em", batch_size=50, random_state=0, n_jobs=1),
+    "newton": SkellamSNMF(3, dispersion=0.0, batch_size=50, random_state=0, n_jobs=1),
+    "em": SkellamSNMF(3, dispersion=0.0, solver="em", batch_size=50, random_state=0, n_jobs=1),
     "bayesian": BayesianSkellamSNMF(3, batch_size=50, init="map", random_state=0, n_jobs=1),
 }
 
@@ -132,9 +132,11 @@ def test_the_size_of_batches_does_not_change_the_model():
     """A prior that weighs as much as the data: were it counted for each batch, it would win."""
     X = table(1000)
     options = {"atom_shape_prior": 200.0, "tol": 1e-5}
-    whole = SkellamSNMF(3, random_state=0, n_jobs=1, **options).fit(X)
+    whole = SkellamSNMF(3, dispersion=0.0, random_state=0, n_jobs=1, **options).fit(X)
     for size in (25, 100, 500):
-        found = SkellamSNMF(3, random_state=0, n_jobs=1, batch_size=size, **options).fit(X)
+        found = SkellamSNMF(
+            3, dispersion=0.0, random_state=0, n_jobs=1, batch_size=size, **options
+        ).fit(X)
         assert whole.objective_ - found.objective_ < 0.02 * abs(whole.objective_)
 
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import digamma
 
 from seminmf.datasets import make_waveform
 from seminmf.experiments import Settings, clustering
@@ -51,6 +52,16 @@ def test_every_algorithm_labels_all_samples(algorithm):
     assert np.isfinite(found.objective)
     again = clustering.ALGORITHMS[algorithm](X, 3, 0)
     np.testing.assert_array_equal(found.labels, again.labels)
+
+
+def test_labels_are_those_of_the_paper():
+    """Activations decide, and for a posterior their geometric means; not amounts."""
+    X, _ = make_waveform(60, random_state=0)
+    point = clustering.SkellamSNMF(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(clustering.membership(point), point.activations_)
+    posterior = clustering.BayesianSkellamSNMF(3, random_state=0).fit(X)
+    geometric = np.exp(digamma(posterior.activation_shape_)) / posterior.activation_rate_
+    np.testing.assert_allclose(clustering.membership(posterior), geometric, rtol=1e-9)
 
 
 def test_labels_are_those_of_the_last_iteration():

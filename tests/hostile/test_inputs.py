@@ -28,7 +28,15 @@ J, I, K = 7, 4, 2
 HIDDEN = (1, 2)
 FIRST_ROUNDED = 2**53 + 1
 ESTIMATORS = {
-    "map": lambda **options: SkellamSNMF(K, random_state=0, max_iter=5, **options),
+    "map": lambda likelihood="real", **options: SkellamSNMF(
+        K,
+        likelihood=likelihood,
+        # Noise has a size, and refuses numbers of quite another one.
+        dispersion=0.0 if likelihood == "real" else "auto",
+        random_state=0,
+        max_iter=5,
+        **options,
+    ),
     "bayesian": lambda **options: BayesianSkellamSNMF(K, random_state=0, max_iter=5, **options),
     "euclidean": lambda **options: EuclideanSNMF(K, random_state=0, max_iter=5, **options),
 }

@@ -16,9 +16,9 @@ from seminmf._estimators import base, runs, validation
 X = np.random.RandomState(0).normal(size=(12, 4)) * 3
 NEW = np.random.RandomState(1).normal(size=(9, 5)) * 100
 ESTIMATORS = {
-    "skellam": SkellamSNMF(3, random_state=0, max_iter=15),
-    "em": SkellamSNMF(3, solver="em", likelihood="integer", random_state=0, max_iter=15),
-    "kmeans": SkellamSNMF(3, init="kmeans", random_state=0, max_iter=15),
+    "skellam": SkellamSNMF(3, n_init=1, random_state=0, max_iter=15),
+    "em": SkellamSNMF(3, n_init=1, solver="em", likelihood="integer", random_state=0, max_iter=15),
+    "kmeans": SkellamSNMF(3, n_init=1, init="kmeans", random_state=0, max_iter=15),
     "bayesian": BayesianSkellamSNMF(3, random_state=0, max_iter=15),
     "euclidean": EuclideanSNMF(3, random_state=0, max_iter=15),
 }
@@ -88,7 +88,7 @@ PLACES = {
     "features": (validation, "record_features", 0),
     "before the first step": (runs, "run", 0),
     "while iterating": (loop.Stopping, "is_met", 3),
-    "after all runs": (runs, "matched_similarity", 0),
+    "after all runs": (runs, "compared", 0),
     "at the end": (base.BaseSNMF, "_warn", 0),
 }
 

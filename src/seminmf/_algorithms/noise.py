@@ -1,4 +1,4 @@
-"""How large the noise is, what activations cost, and where a fit starts: found together.
+"""How large the noise is, and factors to start a fit from: found together.
 
 In the limit of a small dispersion the model with a component for noise is least squares in units of
 the noise. With n_k = √Σ_i (W_ki / σ_i)² the length of a component in these units, λ_jk n_k is the
@@ -6,10 +6,9 @@ signal-to-noise ratio of component k in sample j, and
 
     ½ Σ_observed (x − A W − b)² / σ_i² + κ Σ_jk λ_jk n_k
 
-is minimised over A ≥ 0, W and b, while the noise σ_i and the price κ follow the residuals and the
-posterior means of the activations. Least squares alone leaves a rotation open; the price closes it.
-An activation below κ standard deviations of the noise is 0, and no other is: as long as κ is
-bounded, the price cannot take a component that the data hold.
+is minimised over A ≥ 0, W and b, while the noise σ_i follows the residuals. Least squares alone
+leaves a rotation open; the price κ closes it. What it should be is seen from cells that are held
+back: too small a price lets components follow the noise, too large a price shrinks them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from .._kernels.euclidean.priced import (
     solve_bounded_features,
@@ -28,11 +26,7 @@ from .._kernels.euclidean.priced import (
 )
 from .loop import Info, Stopping
 
-# The price at first, its bounds, and what it is of the inverse of the mean activation. It is
-# learned from this round on, by steps of this share of the way, in logarithms.
-FIRST_PRICE, _LEAST_PRICE, _MOST_PRICE, _PRICE_SHARE = 0.3, 0.1, 0.6, 0.5
-_FIXED_ROUNDS, _PRICE_STEP = 30, 0.5
-# Noise and price are found anew after so many rounds, and for the first time after so many.
+# Noise is found anew after so many rounds, and for the first time after so many.
 _EVERY, _FIRST_NOISE = 5, 10
 # Each feature's noise counts as so many more cells, as a share of those it has, that have the noise
 # of all features alike, in units of the feature: no residuals are too small to be true.
@@ -41,8 +35,8 @@ _POOLED = 0.02
 _LEAST_FREEDOM = 0.05
 # Variance of the noise that is not gone below, against the mean square of a feature.
 _LEAST_VARIANCE = 1e-6
-# A feature whose mean square is below this share of the mean of all has none.
-_NOTHING = 1e-12
+# A mean square below this share of the largest is none; and what it is where there is nothing else.
+_NOTHING, _NO_SIZE = 1e-14, 1e-30
 # Rounds of coordinate descent for the activations of a sample.
 _DESCENT = 20
 # A ridge that decides where nothing else does, against the squares of activations; and squares that
@@ -50,6 +44,8 @@ _DESCENT = 20
 _LEAST_RIDGE, _VANISHING = 1e-9, 1e-100
 # A signal-to-noise ratio below this is none.
 _INACTIVE = 1e-3
+# A search does not end before so many rounds.
+_LEAST_ROUNDS = 40
 # A component that is nowhere active starts anew at the sample that is fitted worst, for some time.
 _LAST_RESTART = 60
 
@@ -71,6 +67,10 @@ class SearchData(NamedTuple):
     observed: NDArray
     weights: NDArray
     known: NDArray
+
+    def without(self, cells: NDArray) -> SearchData:
+        """The same data without some cells, by a boolean array (n, I)."""
+        return self._replace(observed=np.where(cells, 0.0, self.observed))
 
     @property
     def counts(self) -> NDArray:
@@ -100,15 +100,12 @@ class SearchModel(NamedTuple):
         Whether there is an intercept; whether components are at least 0.
     noise : {"feature", "same", None}
         Whether features have their own noise, the same, or none beside what is known.
-    price : float or None
-        κ, if it is known.
     """
 
     frozen: NDArray
     intercept: bool
     positive: bool
     noise: str | None
-    price: float | None
 
 
 class Search(NamedTuple):
@@ -122,9 +119,16 @@ class Search(NamedTuple):
     @classmethod
     def of(cls, data: SearchData, model: SearchModel) -> Search:
         """With the features' sizes."""
-        centre = data.mean() if model.intercept else np.zeros(data.X.shape[1])
-        squares = data.mean_squares(centre)
-        return cls(data, model, np.maximum(squares, _NOTHING * squares.mean() + 1e-300))
+        nothing = np.zeros(data.X.shape[1])
+        squares = data.mean_squares(data.mean() if model.intercept else nothing)
+        least = _NOTHING * data.mean_squares(nothing).max() + _NO_SIZE
+        return cls(data, model, np.maximum(squares, least))
+
+    @property
+    def has_values(self) -> NDArray:
+        """Which features have any signal or noise; all, if none has."""
+        alive = self.sizes > self.sizes.min() * (1 + 1e-9)
+        return alive if alive.any() else np.ones_like(alive)
 
 
 class Found(NamedTuple):
@@ -156,18 +160,17 @@ class SearchStopping(Stopping):
     __slots__ = ()
 
     def is_met(self, objectives: list[float]) -> bool:
-        """Whether it stands still, after all has been learned for a while."""
-        if len(objectives) <= 2 * _FIXED_ROUNDS:
+        """Whether it stands still, after some rounds."""
+        if len(objectives) <= _LEAST_ROUNDS:
             return False
         return abs(objectives[-1] - objectives[-1 - self.window]) <= self.tol
 
 
-def first(search: Search, components: NDArray) -> Found:
+def first(search: Search, components: NDArray, price: float) -> Found:
     """Where a search starts: all is noise."""
     n_samples, n_features = search.data.X.shape
     centre = search.data.mean() if search.model.intercept else np.zeros(n_features)
     variance = np.zeros(n_features) if search.model.noise is None else search.sizes.copy()
-    price = FIRST_PRICE if search.model.price is None else search.model.price
     return Found(
         np.zeros((n_samples, len(components))), components.copy(), centre, variance, price, 0
     )
@@ -184,25 +187,23 @@ def point(state: Found) -> Found:
 
 
 def step(search: Search, state: Found) -> tuple[Found, Info]:
-    """One round: activations, components, and now and then the noise and the price."""
+    """One round: activations, components, and now and then the noise."""
     precision, scale = precisions(search, state.variance)
-    state, (slopes, curvatures) = _with_activations(search, state, precision, scale)
+    state = _with_activations(search, state, precision, scale)
     info = Info(_objective(search, state, precision, scale))
-    learns = state.age >= _FIRST_NOISE and state.age % _EVERY == _EVERY - 1
-    if learns and search.model.price is None and state.age >= _FIXED_ROUNDS:
-        state = state._replace(price=_learned_price(state, slopes, curvatures, scale))
     state = _with_components(search, state, precision, scale)
     if state.age < _LAST_RESTART:
         state = _restarted(search, state, precision)
+    learns = state.age >= _FIRST_NOISE and state.age % _EVERY == _EVERY - 1
     if learns and search.model.noise is not None:
-        state = state._replace(variance=_residual_variance(search, state, precision, scale))
+        state = state._replace(variance=_residual_variance(search, state))
     return state._replace(age=state.age + 1), info
 
 
 def evaluate(search: Search, state: Found) -> float:
     """Minus what is minimised, with the noise's own part."""
     precision, scale = precisions(search, state.variance)
-    state, _ = _with_activations(search, state, precision, scale)
+    state = _with_activations(search, state, precision, scale)
     return _objective(search, state, precision, scale)
 
 
@@ -220,12 +221,17 @@ def lengths(components: NDArray, scale: NDArray) -> NDArray:
     return np.sqrt(np.einsum("ki,ki->k", components / scale, components / scale))
 
 
-def _with_activations(
-    search: Search, state: Found, precision: NDArray, scale: NDArray
-) -> tuple[Found, tuple[NDArray, NDArray]]:
-    """The activations for the components; and the slopes and curvatures there."""
+def held_errors(search: Search, state: Found, cells: NDArray, scale: NDArray) -> float:
+    """Sum of squares of cells that were held back, in units of a scale (I,) of the features."""
+    fitted = state.activations @ state.components + state.intercept
+    errors = ((search.data.X - fitted) / scale)[cells]
+    weights = np.broadcast_to(search.data.weights[:, None], cells.shape)[cells]
+    return float(np.sum(weights * errors * errors))
+
+
+def _with_activations(search: Search, state: Found, precision: NDArray, scale: NDArray) -> Found:
+    """The activations for the components."""
     activations = state.activations.copy()
-    slopes, curvatures = np.empty_like(activations), np.empty_like(activations)
     prices = state.price * lengths(state.components, scale)
     solve_priced_rows(
         search.data.X,
@@ -235,15 +241,11 @@ def _with_activations(
         prices,
         _DESCENT,
         activations,
-        slopes,
-        curvatures,
     )
-    return state._replace(activations=activations), (slopes, curvatures)
+    return state._replace(activations=activations)
 
 
-def _with_components(
-    search: Search, state: Found, precision: NDArray, scale: NDArray
-) -> Found:
+def _with_components(search: Search, state: Found, precision: NDArray, scale: NDArray) -> Found:
     """Components and intercept for the activations.
 
     A ridge stands for the price on lengths, n_k ≤ (n² / n_k + n_k) / 2.
@@ -263,11 +265,11 @@ def _with_components(
     length = np.maximum(lengths(state.components, scale), 1e-300)
     ridge = np.zeros(n_values)
     ridge[:n_components] = state.price * np.einsum("j,jk->k", data.weights, activations) / length
-    # Where nothing else decides.
-    squares = np.einsum("kki->k", grams) / grams.shape[2]
-    ridge += np.where(squares > _VANISHING, _LEAST_RIDGE * squares, 1.0)
     diagonal = np.arange(n_values)
     grams[diagonal, diagonal] += ridge[:, None] * (1.0 if shared else 1 / scale**2)
+    # Where nothing else decides.
+    squares = grams[diagonal, diagonal]
+    grams[diagonal, diagonal] += np.where(squares > _VANISHING, _LEAST_RIDGE * squares, 1.0)
     before = np.vstack([state.components, state.intercept]) if model.intercept else state.components
     solved = _solve_features(model, grams, products, before)
     intercept = solved[-1] if model.intercept else state.intercept
@@ -276,8 +278,22 @@ def _with_components(
     length = lengths(components, scale)
     length = np.where(model.frozen | ~(length > 1e-9), 1.0, length)
     return state._replace(
-        activations=activations * length, components=components / length[:, None], intercept=intercept
+        activations=activations * length,
+        components=components / length[:, None],
+        intercept=intercept,
     )
+
+
+def fitted_components(search: Search, activations: NDArray, components: NDArray) -> NDArray:
+    """The components that go with given activations, while all is noise."""
+    state = first(search, components, 0.0)._replace(activations=activations)
+    return _with_components(search, state, *precisions(search, state.variance)).components
+
+
+def is_undecided(search: Search, state: Found) -> bool:
+    """Whether there are as many parameters as cells, and nothing tells noise from components."""
+    (n_samples, n_components), n_features = state.activations.shape, len(search.sizes)
+    return bool(n_components * (n_samples + n_features) >= search.data.counts.sum())
 
 
 def _symmetric(grams: NDArray) -> NDArray:
@@ -329,11 +345,18 @@ def _restarted(search: Search, state: Found, precision: NDArray) -> Found:
     return state._replace(components=components)
 
 
-def _residual_variance(
-    search: Search, state: Found, precision: NDArray, scale: NDArray
-) -> NDArray:
-    """Variance of the noise: squared residuals over what they have of freedom, pooled a little."""
+class _Residuals(NamedTuple):
+    """Of each feature: observed cells, squared residuals, and how many cells the fit uses up."""
+
+    counts: NDArray
+    squares: NDArray
+    used: NDArray
+
+
+def _residuals(search: Search, state: Found) -> _Residuals:
+    """What the fit leaves, with the samples' weights."""
     data, model, n_features = search.data, search.model, search.data.X.shape[1]
+    precision, scale = precisions(search, state.variance)
     squares, leverages = np.zeros(n_features), np.zeros(n_features)
     least = _INACTIVE / np.maximum(lengths(state.components, scale), 1e-300)
     sum_residuals(
@@ -350,42 +373,21 @@ def _residual_variance(
     counts = data.counts
     n_active = int((state.activations > least).any(axis=0).sum()) + int(model.intercept)
     used = leverages + n_active * (1 - leverages / np.maximum(counts, 1e-300))
-    sizes = search.sizes
+    return _Residuals(counts, squares, used)
+
+
+def _residual_variance(search: Search, state: Found) -> NDArray:
+    """Variance of the noise: squared residuals over what they have of freedom, pooled a little."""
+    model, sizes = search.model, search.sizes
+    counts, squares, used = _residuals(search, state)
     freedom = max((counts - used).sum(), _LEAST_FREEDOM * counts.sum())
     ratio = min((squares / sizes).sum() / freedom, 1.0)
     if model.noise == "same":
         common = squares.sum() / freedom
-        return np.full(n_features, max(common, _LEAST_VARIANCE * sizes.mean()))
+        return np.full(len(sizes), max(common, _LEAST_VARIANCE * sizes.mean()))
     left = np.maximum(counts - used, 0) + _POOLED * counts
     variance = (squares + _POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
     return np.clip(variance, _LEAST_VARIANCE * sizes, sizes)
-
-
-def _learned_price(
-    state: Found, slopes: NDArray, curvatures: NDArray, scale: NDArray
-) -> float:
-    """κ from the posterior mean of the signal-to-noise ratios, one for all components.
-
-    The posterior of an activation alone is a normal distribution cut off at 0.
-    """
-    length = lengths(state.components, scale)
-    seen = curvatures > 0
-    h = np.where(seen, curvatures, 1.0)
-    deviation = 1 / np.sqrt(h)
-    mean = _cut_mean(state.activations + slopes / h, deviation)
-    ratios = (mean * length)[seen & (length > 0)]
-    if not len(ratios):
-        return state.price
-    wanted = _PRICE_SHARE / max(ratios.mean(), 1e-300)
-    price = state.price ** (1 - _PRICE_STEP) * wanted**_PRICE_STEP
-    return float(np.clip(price, _LEAST_PRICE, _MOST_PRICE))
-
-
-def _cut_mean(mean: NDArray, deviation: NDArray) -> NDArray:
-    """Mean of normal variables that are cut off at 0."""
-    z = mean / deviation
-    ratio = np.exp(-0.5 * z * z - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
-    return np.maximum(mean + deviation * ratio, 0)
 
 
 def _objective(search: Search, state: Found, precision: NDArray, scale: NDArray) -> float:

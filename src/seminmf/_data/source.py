@@ -176,11 +176,14 @@ class Data(NamedTuple):
         The sums over it.
     weights : (J,) array
         A weight of 2 counts as the sample twice.
+    cell_noise : (J, I) array or None
+        Standard deviation that is known of each cell; its axes may be of length 1.
     """
 
     source: Any
     summary: Summary
     weights: NDArray
+    cell_noise: NDArray | None = None
 
     @classmethod
     def unweighted(cls, source: Any, summary: Summary) -> Data:
@@ -199,7 +202,11 @@ class Data(NamedTuple):
 
     def of_samples(self, rows: NDArray | slice) -> Data:
         """The data of some samples; what is known of all together stays."""
-        return Data(self.source.subset(rows), self.summary.of_rows(rows), self.weights[rows])
+        noise = self.cell_noise
+        if noise is not None and len(noise) > 1:
+            noise = noise[rows]
+        source, summary = self.source.subset(rows), self.summary.of_rows(rows)
+        return Data(source, summary, self.weights[rows], noise)
 
     def component_sums(self, per_activation: NDArray, times: NDArray | None = None) -> NDArray:
         """Sums over the samples, with their weights, of something for each activation.

@@ -32,6 +32,8 @@ class Summary(NamedTuple):
         Σ|x| in units of the largest, because the sum of large numbers may overflow.
     n_empty : int
         Number of samples without an observed cell.
+    least : float
+        Smallest x.
     """
 
     row_mass: NDArray
@@ -41,6 +43,7 @@ class Summary(NamedTuple):
     largest: float
     mass: float
     n_empty: int
+    least: float
 
     @classmethod
     def of(
@@ -50,11 +53,12 @@ class Summary(NamedTuple):
         column_sum: NDArray,
         column_count: NDArray,
         largest: float,
+        least: float,
     ) -> Summary:
         """The summary with these sums."""
         mass = float(np.sum(row_mass / largest)) if largest > 0 else 0.0
         n_empty = int(np.sum(row_count == 0))
-        return cls(row_mass, row_count, column_sum, column_count, largest, mass, n_empty)
+        return cls(row_mass, row_count, column_sum, column_count, largest, mass, n_empty, least)
 
     @property
     def n_observed(self) -> int:
@@ -79,6 +83,7 @@ class Summary(NamedTuple):
             largest,
             sum(masses),
             self.n_empty + other.n_empty,
+            min(self.least, other.least),
         )
 
     def of_rows(self, rows: Any) -> Summary:
@@ -99,7 +104,7 @@ class Summary(NamedTuple):
         )
 
 
-NOTHING_KNOWN = Summary.of(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0.0)
+NOTHING_KNOWN = Summary.of(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0.0, 0.0)
 
 
 def summarise_rows(block: NDArray) -> Summary:
@@ -114,6 +119,7 @@ def summarise_rows(block: NDArray) -> Summary:
             values.sum(axis=0),
             observed.sum(axis=0),
             float(sizes.max(initial=0.0)),
+            float(values.min(initial=0.0)),
         )
 
 
@@ -130,6 +136,7 @@ def summarise_cells(X: Any) -> Summary:
         np.bincount(X.indices, values, n_features),
         np.bincount(X.indices, minlength=n_features),
         float(sizes.max(initial=0.0)),
+        float(values.min(initial=0.0)),
     )
 
 

@@ -13,11 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from .._algorithms.cells import fill
+from .._algorithms.explained import Explained, explain
 from .._algorithms.loop import UNRECORDED, WINDOW, Result
 from .._data.opening import open_source
 from .._data.reading import is_pandas, library_of
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
+from .._views.concerns import empty_components, little_explained
 from . import validation as check
 from .checkpoint import Journal, describe, lock_checkpoint
 from .files import FittedFields, save
@@ -32,7 +34,7 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """Base of the estimators; not for direct use.
 
     An estimator has `components_`, `activations_` and `converged_`, `_solve` for the activations of
-    other samples, and `_membership` and `_training_membership` for what decides a cluster.
+    other samples, and `_explained` for how much of them is explained.
     """
 
     _starts: tuple[str, ...]
@@ -50,22 +52,32 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _check_parameters(self) -> None:
         check.check_count("n_components", self.n_components)
         check.check_choice("init", self.init, self._starts)
-        check.check_count("n_init", self.n_init)
+        self._check_starts_number()
         check.check_count("max_iter", self.max_iter, least=0)
         check.check_tolerance(self.tol)
         check.check_jobs(self.n_jobs)
         check_random_state(self.random_state)
 
-    def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
+    def _check_starts_number(self) -> None:
+        check.check_count("n_init", self.n_init)
+
+    def _check_data(self, X: Any, *, fitted: bool = True, cell_noise: Any = None) -> Data:
+        if cell_noise is not None:
+            raise ValueError(
+                f"cell_noise must be None for {type(self).__name__}; found a value, which "
+                "SkellamSNMF takes."
+            )
         source = open_source(self, X, fitted=fitted)
         source, summary = source.check(self._accepted_values(), fitted=fitted)
         if not fitted:
             check.check_observed(summary)
         return Data.unweighted(source, summary)
 
-    def _check_scored(self, X: Any, sample_weight: Any) -> tuple[Data, NDArray]:
+    def _check_scored(
+        self, X: Any, sample_weight: Any, cell_noise: Any = None
+    ) -> tuple[Data, NDArray]:
         """Data to be scored, and weights of their samples, of which the largest is 1."""
-        data = self._check_data(X)
+        data = self._check_data(X, cell_noise=cell_noise)
         weights = check.check_weight(sample_weight, data, has_prior=False)
         weights = weights / weights.max()
         if data.summary is not NOTHING_KNOWN:
@@ -99,13 +111,21 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return Runner(journal, bool(self.verbose)), journal.random
 
     def _best_run(
-        self, run_once: Callable[[], Result[S]], components: Callable[[S], NDArray]
+        self,
+        run_once: Callable[[], Result[S]],
+        components: Callable[[S], NDArray],
+        n_init: int | None = None,
     ) -> Best[S]:
-        """The best of `n_init` runs."""
-        best = best_run(run_once, components, self.n_init)
+        """The best of some runs, `n_init` of them unless it is said."""
+        best = best_run(run_once, components, self.n_init if n_init is None else n_init)
         self._interrupted = best.last.interrupted
         self._warn(best.result, last=best.last)
         return best
+
+    def _publish_starts(self, stability: NDArray, n_same: int) -> None:
+        """Set what the starts say of each other: `runs.compared`."""
+        self.component_stability_, self.n_same_starts_ = stability, n_same
+        self.stability_ = float(np.mean(stability))
 
     def _warn(self, best: Result, last: Result) -> None:
         if last.interrupted:
@@ -129,7 +149,37 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 f"they get {self._default_for_unobserved}.",
             )
 
+    def _publish_explained(self, problem: Any, activations: Any, *, warn: bool = True) -> None:
+        """Set what tells how much of the data is explained, and say so if that is nothing.
+
+        The activations are in the form that the problem's executor has.
+        """
+        found = self._explain(problem, activations)
+        self.r2_, self.r2_drop_ = found.r2, found.r2_drop
+        if warn and not self._interrupted:
+            concern = little_explained(found.r2) or empty_components(found.shares)
+            if concern is not None:
+                warn_user(f"{concern.title}. {concern.text}")
+
+    def _explain(self, problem: Any, activations: Any) -> Explained:
+        """How much of a problem's data is explained."""
+        return explain(problem, activations, self.components_, getattr(self, "intercept_", None))
+
     # --- after the fit ----------------------------------------------------------------------
+
+    @property
+    def amounts_(self) -> NDArray:
+        """What each component puts into each sample of the fit (J, K): Σ |activation × component|.
+
+        Sums over features, in the unit of X. Activations are of the size that the atoms leave to
+        them; amounts can be compared between components.
+        """
+        return self._amounts(self.activations_)
+
+    def _amounts(self, activations: Any) -> Any:
+        """The same for other activations; those of a cluster stay there."""
+        sizes = np.abs(self.components_).sum(axis=1, dtype=np.float64)
+        return (activations * sizes).astype(activations.dtype)
 
     @property
     def _n_features_out(self) -> int:
@@ -155,22 +205,25 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.fit(X, y, **fit_parameters)
         if self._is_solved():
             return self.activations_.copy()
-        return self._solve(self._check_data(X))
+        return self._solve(self._check_data(X, cell_noise=fit_parameters.get("cell_noise")))
 
-    def transform(self, X: Any) -> NDArray:
+    def transform(self, X: Any, *, cell_noise: ArrayLike | None = None) -> NDArray:
         """Activations of samples, given the fitted atoms. Each sample is treated alone.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data, NaN where not observed.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            Known standard deviations of cells, as for the `fit` of estimators that take them.
+            Without, cells have the noise that their feature had in the fit.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         self._check_transformable()
-        return self._solve(self._check_data(X))
+        return self._solve(self._check_data(X, cell_noise=cell_noise))
 
     def _is_solved(self) -> bool:
         """Whether `activations_` are what `transform` would return for the training data."""
@@ -180,7 +233,7 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_is_fitted(self)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
-        """Data that activations stand for: activations · components.
+        """Data that activations stand for: activations · components, and the intercept.
 
         Parameters
         ----------
@@ -193,24 +246,33 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         check_is_fitted(self)
         activations = check.check_activations(X, self._n_features_out)
-        return activations @ self.components_
+        return activations @ self.components_ + self._intercept
 
-    def predict(self, X: Any) -> NDArray:
-        """Cluster of each sample: the component with the largest activation.
+    @property
+    def _intercept(self) -> Any:
+        """What is added to activations · components."""
+        intercept = getattr(self, "intercept_", None)
+        return 0.0 if intercept is None else intercept.astype(self.components_.dtype)
 
-        Where there is a posterior, its geometric mean decides.
+    def predict(self, X: Any, *, cell_noise: ArrayLike | None = None) -> NDArray:
+        """Cluster of each sample: the component that puts the largest amount into it.
+
+        An amount is activation × Σ |component|; where there is a posterior, of its means.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data, NaN where not observed.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `transform`.
 
         Returns
         -------
         ndarray of shape (n_samples,), integer
         """
         self._check_transformable()
-        return np.argmax(self._membership(self._check_data(X)), axis=1)
+        data = self._check_data(X, cell_noise=cell_noise)
+        return np.argmax(self._amounts(self._solve(data)), axis=1)
 
     def fit_predict(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
         """Fit to X and return each sample's cluster.
@@ -230,16 +292,40 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         self.fit(X, y, **fit_parameters)
         if self._is_solved():
-            return np.argmax(self._training_membership(), axis=1)
-        return self.predict(X)
+            return np.argmax(self.amounts_, axis=1)
+        return self.predict(X, cell_noise=fit_parameters.get("cell_noise"))
 
-    def impute(self, X: Any) -> Any:
+    def r2(self, X: Any, *, cell_noise: ArrayLike | None = None) -> float:
+        """R² of the observed cells, given their samples' activations.
+
+        It is 1 − Σ (x − activations · components)² / Σ x², less the intercept in both if there is
+        one: 1 for a perfect fit, 0 for a fit that is no better than nothing. Because activations
+        are fitted to the cells, it cannot choose the number of components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, NaN where not observed.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `transform`.
+
+        Returns
+        -------
+        float
+            0 if all observed cells are 0, NaN if none is observed.
+        """
+        self._check_transformable()
+        return self._explained(self._check_data(X, cell_noise=cell_noise)).r2
+
+    def impute(self, X: Any, *, cell_noise: ArrayLike | None = None) -> Any:
         """X with its gaps filled by the factorization.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data, NaN where not observed.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `transform`; what it says of gaps does not matter.
 
         Returns
         -------
@@ -247,12 +333,12 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             A DataFrame if X is one.
         """
         self._check_transformable()
-        return self._fill(X, self._check_data(X))
+        return self._fill(X, self._check_data(X, cell_noise=cell_noise))
 
     def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
         """X with its gaps filled, by the activations of its samples if they are known."""
         activations = self._solve(data) if activations is None else activations
-        return like(X, fill(data.source, activations, self.components_))
+        return like(X, fill(data.source, activations, self.components_, self._intercept))
 
     def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
         """Values that the fit predicts for cells of the training data.
@@ -272,7 +358,8 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         # Each sample once: they may be elsewhere.
         needed, places = np.unique(rows, return_inverse=True)
         activations = np.asarray(self.activations_[needed])[places.reshape(rows.shape)]
-        return np.einsum("...k,...k->...", activations, self.components_.T[columns])
+        fitted = np.einsum("...k,...k->...", activations, self.components_.T[columns])
+        return fitted + np.broadcast_to(self._intercept, shape[1])[columns]
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to a file that `seminmf.load` reads.

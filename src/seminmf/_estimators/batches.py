@@ -52,11 +52,18 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
                 raise ValueError(f"{name} must be None for a fit in batches; found a value.")
 
     @goes_on
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        cell_noise: ArrayLike | None = None,
+    ) -> Any:
         """Learn from one more batch of samples, which are then forgotten.
 
-        The first batch decides on the features, on the unit of computations and, where it is to be
-        found, on the scale.
+        The first batch decides on the features, on the unit of computations and, where they are to
+        be found, on the noise and the dispersion.
 
         Parameters
         ----------
@@ -66,6 +73,8 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
             Not used.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `fit`.
 
         Returns
         -------
@@ -74,7 +83,7 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
         """
         self._check_parameters()
         self._check_kept()
-        data = self._check_data(X, fitted=hasattr(self, "atoms_"))
+        data = self._check_data(X, fitted=hasattr(self, "atoms_"), cell_noise=cell_noise)
         if not data.source.is_local:
             raise ValueError(
                 "X must be a batch in memory for partial_fit; found a Dask array, which `fit` "
@@ -87,7 +96,7 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
             self._begin(data, priors)
             check.record_features(self, X)
             self._keep_parameters()
-        with self._problem(data, priors, self._prior_scale()) as problem:
+        with self._problem_to_fit(data, priors) as problem:
             stream = getattr(self, "_stream", None) or self._first_stream(problem)
             total = self.total_samples or stream.n_samples + data.total_weight
             self._stream, result = self._learn(problem, stream, total)
@@ -112,13 +121,17 @@ class BatchSkellamSNMF(BaseSkellamSNMF):
                     f"{name} must be the same for all samples when they come in batches; found an "
                     f"array of shape {found}."
                 )
-        return check.check_priors(self, 1, n_features, positive_rate=self._needs_rate)
+        return self._check_priors(1, n_features)
+
+    def _check_priors(self, n_samples: int, n_features: int) -> Priors:
+        """The priors, checked against the sizes of the data."""
+        return check.check_priors(self, n_samples, n_features, positive_rate=self._needs_rate)
 
     def _publish_stream(self) -> None:
         """Set what all estimators have after a batch."""
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self.converged_, self.stop_reason_ = False, "max_iter"
-        self.stability_ = float("nan")
+        self._publish_starts(np.full(len(self.components_), np.nan), 1)
 
     def _run_batches(
         self, problem: Problem, runner: Runner, learn: Learn, atoms: NDArray, random: RandomState

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,11 +49,14 @@ class ArrayField(NamedTuple):
         Which numbers it may have.
     of_data : bool
         Whether it has the type of the data, or else float64.
+    default : float or None
+        What it is full of if a file of an older version does not have it; None refuses such files.
     """
 
     axes: str
     sign: Literal["nonnegative", "positive", "any"] = "nonnegative"
     of_data: bool = True
+    default: float | None = None
 
 
 TRACE = ArrayField("T", sign="any", of_data=False)
@@ -62,8 +66,16 @@ COMMON_SCALARS: dict[str, type] = {
     "converged_": bool,
     "stop_reason_": str,
     "stability_": float,
+    "n_same_starts_": int,
+    "r2_": float,
     "_unit": float,
 }
+# What files of all estimators have, but for older ones.
+_COMMON_ARRAYS = {
+    "component_stability_": ArrayField("K", sign="any", of_data=False, default=math.nan),
+    "r2_drop_": ArrayField("K", sign="any", of_data=False, default=math.nan),
+}
+_COMMON_DEFAULTS = {"n_same_starts_": 1, "r2_": math.nan}
 
 
 class FittedFields(NamedTuple):
@@ -77,6 +89,8 @@ class FittedFields(NamedTuple):
         By attribute.
     defaults : dict
         Scalars that older files do not have.
+    older_parameters : callable
+        Parameters of fits before the estimator had them, next to those that a file has.
     has_priors : bool
     stream_atoms : str or None
         The attribute that batches learn, of estimators that learn from batches.
@@ -85,8 +99,14 @@ class FittedFields(NamedTuple):
     arrays: dict[str, ArrayField]
     scalars: dict[str, type]
     defaults: dict[str, Any] = {}  # noqa: RUF012
+    older_parameters: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: {}
     has_priors: bool = False
     stream_atoms: str | None = None
+
+    @property
+    def all_arrays(self) -> dict[str, ArrayField]:
+        """Those of this class, and those of all."""
+        return self.arrays | _COMMON_ARRAYS
 
     @property
     def trace(self) -> str:
@@ -134,7 +154,7 @@ def write(estimator: Any, path: str | os.PathLike[str], content: Content, rebuil
 def model_content(estimator: Any) -> Content:
     """What is particular to a fitted estimator."""
     fields: FittedFields = estimator._fitted_fields
-    arrays = {array: getattr(estimator, array) for array in fields.arrays}
+    arrays = {array: getattr(estimator, array) for array in fields.all_arrays}
     if fields.has_priors:
         arrays |= priors_content(estimator._priors)
     stream = getattr(estimator, "_stream", None)
@@ -217,7 +237,7 @@ def _written(value: Any) -> Any:
 
 def array_names(kind: Any) -> set[str]:
     """Names of all arrays that a file of this class of estimators may hold."""
-    own = (*kind._fitted_fields.arrays, SCALE, *_STREAM_COUNTS, *_STREAM_MODEL)
+    own = (*kind._fitted_fields.all_arrays, SCALE, *_STREAM_COUNTS, *_STREAM_MODEL)
     return {*own, *shared_names()}
 
 
@@ -231,17 +251,18 @@ def rebuild(kind: Any, content: Content) -> Any:
     """The estimator that the content describes, or a ValueError that says what is wrong."""
     fields: FittedFields = kind._fitted_fields
     given = parameters(content, kind, "parameters", PRIOR_PARAMETERS)
+    given = fields.older_parameters(given) | given
     kept = parameters(content, kind, _KEPT, ()) if _KEPT in content.header else {}
     for values in (given, given | kept):
         estimator = kind(**values)
         estimator._check_parameters()
     estimator._keep_parameters()
     estimator.set_params(**given)
-    found = fields.defaults | content.header["fitted"]
+    found = _COMMON_DEFAULTS | fields.defaults | content.header["fitted"]
     for scalar, value in _scalars(found, fields.scalars).items():
         setattr(estimator, scalar, value)
     sizes = _sizes(content, estimator)
-    for name in fields.arrays:
+    for name in fields.all_arrays:
         setattr(estimator, name, _fitted_array(content, name, fields, sizes))
     if _has_stream(content, fields):
         assert fields.stream_atoms is not None
@@ -282,10 +303,12 @@ def _fitted_array(
     content: Content, name: str, fields: FittedFields, sizes: dict[str, int]
 ) -> NDArray:
     """An array of a fit: of its shape and type, and with values that a fit can have."""
-    field = fields.arrays[name]
+    field = fields.all_arrays[name]
     first = content.arrays.get(next(iter(fields.arrays)))
     single = field.of_data and first is not None and first.dtype == np.float32
     shape = tuple(sizes[axis] for axis in field.axes)
+    if field.default is not None and name not in content.arrays:
+        return np.full(shape, field.default)
     array = checked_array(content, name, shape, np.float32 if single else np.float64)
     if field.of_data:
         size = np.abs(array) if field.sign == "any" else array

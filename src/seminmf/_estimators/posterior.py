@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import gamma
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
@@ -128,6 +128,8 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         level: float = 0.9,
         n_draws: int = 200,
         random_state: int | RandomState | None = 0,
+        *,
+        cell_noise: ArrayLike | None = None,
     ) -> Any:
         """X with its gaps filled by the factorization, with intervals for what was filled.
 
@@ -142,6 +144,8 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         n_draws : int, default=200
             Draws from the posterior, for the intervals.
         random_state : int, RandomState or None, default=0
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `transform`.
 
         Returns
         -------
@@ -152,11 +156,11 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
             included. They equal X where it is observed.
         """
         if not return_interval:
-            return super().impute(X)
+            return super().impute(X, cell_noise=cell_noise)
         self._check_transformable()
         tails = _tails(level)
         check.check_count("n_draws", n_draws)
-        data = self._check_data(X)
+        data = self._check_data(X, cell_noise=cell_noise)
         with self._fitted_problem(data) as problem:
             rows = solve_posterior(problem, self.atom_shape_)
             (_, means), _ = problem.over_samples(posterior_samples, (rows,))

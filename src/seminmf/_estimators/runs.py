@@ -49,6 +49,9 @@ class Progress:
 
 S = TypeVar("S")
 
+# Components with this cosine are the same.
+_SAME = 0.95
+
 
 class Runner(NamedTuple):
     """Iterates algorithms for one fit.
@@ -85,13 +88,16 @@ class Best(NamedTuple, Generic[S]):
     result : Result
     last : Result
         That of the last run, which Ctrl-C may have ended.
-    stability : float
-        How alike the others' components are to its own.
+    stability : (K,) array
+        Mean cosine of each of its components with the matches in the others; NaN if there is none.
+    n_same : int
+        Number of runs that found the same components.
     """
 
     result: Result[S]
     last: Result[S]
-    stability: float
+    stability: NDArray
+    n_same: int
 
 
 def best_run(
@@ -106,14 +112,20 @@ def best_run(
     best = max(results, key=lambda result: result.objectives[-1])
     own = components(best.state)
     others = [components(result.state) for result in results if result is not best]
-    similarities = [matched_similarity(own, other) for other in others]
-    stability = float(np.mean(similarities)) if similarities else float("nan")
-    return Best(best, results[-1], stability)
+    return Best(best, results[-1], *compared(own, others))
 
 
-def matched_similarity(first: NDArray, second: NDArray) -> float:
-    """Mean cosine of the components of two fits, after the best matching; 1 if they agree."""
+def compared(components: NDArray, others: list[NDArray]) -> tuple[NDArray, int]:
+    """Mean cosines (K,) with the matches in other fits, and how many fits found the same."""
+    cosines = [matched_cosines(components, other) for other in others]
+    if not cosines:
+        return np.full(len(components), np.nan), 1
+    return np.mean(cosines, axis=0), 1 + sum(bool(own.min() >= _SAME) for own in cosines)
+
+
+def matched_cosines(first: NDArray, second: NDArray) -> NDArray:
+    """Cosine of each component of a fit with its match in another, after the best matching."""
     lengths = np.outer(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
     cosines = (first @ second.T) / np.where(lengths > 0, lengths, 1)
     rows, columns = linear_sum_assignment(-cosines)
-    return float(cosines[rows, columns].mean())
+    return cosines[rows, columns]

@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._algorithms.acceleration import METHODS as ACCELERATIONS
 from .._algorithms.cells import fill_samples, score_samples, source_samples
+from .._algorithms.explained import Explained
 from .._algorithms.problem import Problem
 from .._algorithms.start import METHODS as STARTS
+from .._data.dense import DenseSource
 from .._data.opening import ZEROS
 from .._data.source import Data
 from .._data.summary import Accepted
-from .._model.likelihoods import LIKELIHOODS
+from .._model.likelihoods import LIKELIHOODS, Dispersed
 from .._model.model import Model, Priors
 from . import validation as check
 from .base import BaseSNMF
@@ -32,7 +34,12 @@ class BaseSkellamSNMF(BaseSNMF):
     _starts: tuple[str, ...] = STARTS
     _default_for_unobserved = "what the prior says"
     _private_state = (*BaseSNMF._private_state, "_priors", "_stream")
-    _kept_parameters = ("n_components", "likelihood", "check_integer", "sparse_zeros")
+    _kept_parameters: tuple[str, ...] = (
+        "n_components",
+        "likelihood",
+        "check_integer",
+        "sparse_zeros",
+    )
 
     # --- the frame of a fit -----------------------------------------------------------------
 
@@ -42,9 +49,26 @@ class BaseSkellamSNMF(BaseSNMF):
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
         check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
 
-    def _check_data(self, X: Any, *, fitted: bool = True) -> Data:
+    def _check_data(self, X: Any, *, fitted: bool = True, cell_noise: Any = None) -> Data:
         check.check_choice("sparse_zeros", self._parameter("sparse_zeros"), ZEROS)
-        return super()._check_data(X, fitted=fitted)
+        data = super()._check_data(X, fitted=fitted)
+        if cell_noise is None:
+            return data
+        if not issubclass(self._likelihood(), Dispersed):
+            raise ValueError(
+                "cell_noise must be None without a component for noise: for likelihood='integer', "
+                "for dispersion=0.0, and for BayesianSkellamSNMF; found a value."
+            )
+        deviation = check.check_cell_noise(cell_noise, X, data)
+        unknown = np.isinf(deviation)
+        if unknown.any():
+            rows = np.where(unknown, np.nan, data.source.rows(0, data.shape[0]))
+            source = DenseSource(rows)
+            data = Data.unweighted(source, source.summarise(self._accepted_values()))
+            if not fitted:
+                check.check_observed(data.summary)
+            deviation = np.where(unknown, 1.0, deviation)
+        return data._replace(cell_noise=deviation)
 
     def _accepted_values(self) -> Accepted:
         likelihood = self._likelihood()
@@ -64,10 +88,21 @@ class BaseSkellamSNMF(BaseSNMF):
         self, data: Data, priors: Priors, dispersion: float, frozen: NDArray | None = None
     ) -> AbstractContextManager[Problem]:
         """The problem that algorithms see, with its threads, for a while."""
+        return open_problem(self._model(data, priors, dispersion, frozen), data, self.n_jobs)
+
+    def _problem_to_fit(
+        self, data: Data, priors: Priors, frozen: NDArray | None = None
+    ) -> AbstractContextManager[Problem]:
+        """The problem of a fit, with what of the model is fitted only."""
+        return self._problem(data, priors, self._prior_scale(), frozen)
+
+    def _model(
+        self, data: Data, priors: Priors, dispersion: float, frozen: NDArray | None = None
+    ) -> Model:
+        """The model of some data."""
         if frozen is None:
             frozen = np.zeros(self._parameter("n_components"), dtype=bool)
-        model = Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
-        return open_problem(model, data, self.n_jobs)
+        return Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
 
     # --- after the fit ----------------------------------------------------------------------
 
@@ -90,12 +125,19 @@ class BaseSkellamSNMF(BaseSNMF):
     def _per_sample_prior(self) -> bool:
         return self._priors.activations.n_rows > 1
 
-    def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        cell_noise: ArrayLike | None = None,
+    ) -> float:
         """Mean log-likelihood of the observed cells, given their samples' activations.
 
-        For likelihood "integer" it is the mean of ln P. For "real" it is the mean of the saddle-
-        point density −D/φ − ½ ln(2πφr), with the dispersion φ of the training data: −D alone would
-        favour ever larger rates.
+        It is the mean of ln P, as a density in the unit of X if the dispersion is above 0. For a
+        dispersion of 0 it is the mean of the saddle-point density −D/φ − ½ ln(2πφr), with the
+        dispersion φ of the training data: −D alone would favour ever larger rates.
 
         Parameters
         ----------
@@ -105,13 +147,15 @@ class BaseSkellamSNMF(BaseSNMF):
             Not used.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `fit`.
 
         Returns
         -------
         float
         """
         self._check_transformable()
-        data, weights = self._check_scored(X, sample_weight)
+        data, weights = self._check_scored(X, sample_weight, cell_noise)
         with self._fitted_problem(data) as problem:
             rows = self._solve_rows(problem), problem.executor.scatter(weights)
             shared = self.atoms_, self.dispersion_
@@ -119,22 +163,26 @@ class BaseSkellamSNMF(BaseSNMF):
         check.check_scored(n_observed)
         return total / n_observed
 
-    def sources(self, X: Any) -> NDArray:
-        """Expected share of each component in each cell; the shares sum to X.
+    def sources(self, X: Any, *, cell_noise: ArrayLike | None = None) -> NDArray:
+        """Expected part of each component in each cell.
 
-        In a gap they sum to what `impute` fills in.
+        The parts sum to X, less the intercept and the part of the noise. In a gap they sum to what
+        `impute` fills in, less the intercept.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data, NaN where not observed.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            As for `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features, n_components)
         """
         self._check_transformable()
-        with self._fitted_problem(self._check_data(X)) as problem:
+        data = self._check_data(X, cell_noise=cell_noise)
+        with self._fitted_problem(data) as problem:
             rows = (self._solve_rows(problem),)
             (sources,), _ = problem.over_samples(source_samples, rows, self.atoms_)
             return np.asarray(sources)
@@ -147,6 +195,10 @@ class BaseSkellamSNMF(BaseSNMF):
         with self._fitted_problem(data) as problem:
             return self._gather(problem, self._solve_rows(problem))
 
+    def _explained(self, data: Data) -> Explained:
+        with self._fitted_problem(data) as problem:
+            return self._explain(problem, self._solve_rows(problem))
+
     def _gather(self, problem: Problem, rows: Any) -> Any:
         """An array with a column for each component, as users get it."""
         return problem.executor.gather(rows, problem.n_components, problem.dtype)
@@ -156,7 +208,8 @@ class BaseSkellamSNMF(BaseSNMF):
             return super()._fill(X, data, activations)
         with self._fitted_problem(data) as problem:
             rows = (self._solve_rows(problem),)
-            (filled,), _ = problem.over_samples(fill_samples, rows, self.components_)
+            shared = self.components_, self._intercept
+            (filled,), _ = problem.over_samples(fill_samples, rows, *shared)
             return problem.executor.gather(filled, data.shape[1], problem.dtype)
 
     def __sklearn_tags__(self) -> Any:

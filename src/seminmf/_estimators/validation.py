@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._data.reading import as_meant
+from .._data.reading import as_meant, is_pandas
 from .._data.source import Data
 from .._data.summary import Summary
 from .._model.model import Priors, split_signed
@@ -120,6 +120,24 @@ def check_cells(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[NDArra
     return first, second
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is not True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False; found {value!r}.")
+
+
+def check_dispersion(value: Any, known: float | None, likelihood: str) -> None:
+    """Refuse what is neither "auto" nor a number of at least 0, or not that of a likelihood."""
+    automatic = isinstance(value, str) and value == "auto"
+    if not automatic and not (is_number(value) and 0 <= value < np.inf):
+        raise ValueError(f"dispersion must be 'auto' or a number of at least 0; found {value!r}.")
+    if known is not None and not automatic and value != known:
+        raise ValueError(
+            f"dispersion must be 'auto' or {known:g} for likelihood={likelihood!r}; "
+            f"found {value!r}."
+        )
+
+
 def check_tolerance(value: Any, name: str = "tol") -> float:
     """A finite number that is not negative."""
     if not is_number(value) or not 0 <= value < np.inf:
@@ -148,17 +166,20 @@ def check_parameter(
     return array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
 
 
-def check_priors(estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool) -> Priors:
-    """The estimator's priors, checked against the sizes of the data."""
+def check_priors(
+    estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool, rate: Any = None
+) -> Priors:
+    """The estimator's priors, checked against the sizes of the data; `rate` replaces its rate."""
+    rate = estimator.activation_rate_prior if rate is None else rate
     n_components = estimator.n_components
     activations = (n_samples, n_components), "(n_samples, n_components)"
     atoms = (2, n_components, n_features), "(2, n_components, n_features)"
     parameters = [
-        check_parameter(name, getattr(estimator, name), *sizes, zero=zero)
-        for name, sizes, zero in (
-            ("activation_shape_prior", activations, False),
-            ("activation_rate_prior", activations, not positive_rate),
-            ("atom_shape_prior", atoms, False),
+        check_parameter(name, value, *sizes, zero=zero)
+        for name, value, sizes, zero in (
+            ("activation_shape_prior", estimator.activation_shape_prior, activations, False),
+            ("activation_rate_prior", rate, activations, not positive_rate),
+            ("atom_shape_prior", estimator.atom_shape_prior, atoms, False),
         )
     ]
     return Priors.of(*parameters)
@@ -205,6 +226,44 @@ def _check_total(weights: NDArray, dtype: np.dtype) -> None:
             f"{len(weights)} samples together count as a single one against the prior. Weights "
             "with a mean of 1 keep their number."
         )
+
+
+def check_cell_noise(value: Any, X: Any, data: Data) -> NDArray:
+    """Known standard deviations of cells, (J, I) or (1, I); infinity makes a gap of its cell.
+
+    A DataFrame is put into the order of X, if X has labels too. A gap of X may have anything.
+    """
+    shape, accepted = data.shape, "standard deviations above 0 that broadcast to the shape of X"
+    if is_pandas(value) and value.ndim == 2 and is_pandas(X):
+        missing = [label for label in X.columns if label not in value.columns]
+        if missing or not X.index.isin(value.index).all():
+            raise ValueError(
+                f"cell_noise must have the labels of X; found none for {(missing or ['a row'])[0]}."
+            )
+        value = value.loc[X.index, X.columns]
+    array = as_numbers("cell_noise", value, accepted)
+    try:
+        fits = np.broadcast_shapes(array.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"cell_noise must broadcast to {shape}; found the shape {array.shape}.")
+    array = array.reshape((1,) * (2 - array.ndim) + array.shape)
+    if not data.source.in_memory and (len(array) > 1 or np.isinf(array).any()):
+        raise ValueError(
+            "cell_noise must be finite and the same for all samples unless X is an array in "
+            f"memory; found the shape {array.shape}, with {int(np.isinf(array).sum())} infinite."
+        )
+    array = np.broadcast_to(array, (len(array), shape[1]))
+    in_gap = np.isnan(data.source.rows(0, shape[0])) if len(array) > 1 else False
+    wrong = ~(array > 0) & ~in_gap
+    if np.any(wrong):
+        j, i = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"cell_noise must be above 0 where X is observed; found {array[j, i]} in row {j}, "
+            f"column {i}."
+        )
+    return np.where(in_gap, 1.0, array)
 
 
 def check_start(name: str, value: Any, shape: tuple[int, ...], *, gaps: bool = False) -> NDArray:

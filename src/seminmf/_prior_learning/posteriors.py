@@ -49,6 +49,7 @@ class Posterior(NamedTuple):
         for name in ("activations_", "activation_shape_", "activation_rate_"):
             setattr(model, name, getattr(model, name)[:, order])
         model.atoms_, model.atom_shape_ = model.atoms_[:, order], model.atom_shape_[:, order]
+        model.r2_drop_ = model.r2_drop_[order]
         return self._replace(model=model, expected=self.expected.of_components(order))
 
 
@@ -101,7 +102,8 @@ def correlated(
         else:
             stages = evidence.LAST_STAGES if near else evidence.STAGES
             found, weight = evidence.maximise(problem, maps, potential, start, stages), 1.0
-    _take_over(model, found)
+        _take_over(model, found)
+        model._publish_explained(problem, model.activations_, warn=False)
     return Posterior(model, found.expected, found.evidence, found.own, weight)
 
 

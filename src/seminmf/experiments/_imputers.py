@@ -198,7 +198,9 @@ def fill_by_soft_svd(gappy: NDArray, seed: int, intervals: bool, threshold: floa
 def fill_by_factorization(
     gappy: NDArray, seed: int, intervals: bool, estimator: type, **settings: Any
 ) -> Fill:
-    """One of our estimators; the Bayesian one has intervals."""
+    """One of our estimators, with the paper's likelihoods; the Bayesian one has intervals."""
+    if estimator is SkellamSNMF and settings.get("likelihood", "real") == "real":
+        settings["dispersion"] = 0.0
     model = estimator(tol=1e-3, random_state=seed, n_jobs=1, **settings).fit(gappy)
     if intervals and isinstance(model, BayesianSkellamSNMF):
         return Fill(*model.impute(gappy, return_interval=True, level=LEVEL))

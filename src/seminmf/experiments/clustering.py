@@ -19,6 +19,7 @@ from .. import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF
 from .._views.matching import match
 from .._views.pictures import BLUE, ORANGE
 from ..datasets import fetch_waveform, load_ionosphere, load_segment, load_shuttle, make_waveform
+from ..special import exp_digamma
 from ._frame import Findings, Settings
 from ._runs import Run, fingerprint
 from ._tables import Table, mean_and_spread
@@ -96,7 +97,7 @@ def _ding(X: NDArray, n_clusters: int, seed: int) -> Labelled:
 
 
 def _skellam(X: NDArray, n_clusters: int, seed: int) -> Labelled:
-    model = _Skellam(n_clusters, solver="em", random_state=seed, **_PAPER_EM)
+    model = _Skellam(n_clusters, dispersion=0.0, solver="em", random_state=seed, **_PAPER_EM)
     return _fit(model, X, activations=np.ones((len(X), n_clusters)))
 
 
@@ -106,7 +107,7 @@ def _bayesian(X: NDArray, n_clusters: int, seed: int) -> Labelled:
 
 
 def _default(
-    X: NDArray, n_clusters: int, seed: int, estimator: type = SkellamSNMF, **parameters: Any
+    X: NDArray, n_clusters: int, seed: int, estimator: Callable[..., Any], **parameters: Any
 ) -> Labelled:
     """An estimator as it comes."""
     return _fit(estimator(n_clusters, random_state=seed, n_jobs=1, **parameters), X)
@@ -114,10 +115,20 @@ def _default(
 
 def _fit(model: Any, X: NDArray, **start: Any) -> Labelled:
     # Not `predict`, which solves for the activations of what has not converged.
-    labels = np.argmax(model.fit(X, **start)._training_membership(), axis=1)
+    labels = np.argmax(membership(model.fit(X, **start)), axis=1)
     objective = getattr(model, "objective_", None)
     objective = model.lower_bound_ if objective is None else objective
     return Labelled(labels, float(objective), model.n_iter_, model.converged_)
+
+
+def membership(model: Any) -> NDArray:
+    """What the paper decides clusters by: activations, or the geometric means of their posterior.
+
+    The estimators go by amounts, on which a component's own size does not tell.
+    """
+    if not hasattr(model, "activation_shape_"):
+        return model.activations_
+    return exp_digamma(model.activation_shape_) / model.activation_rate_
 
 
 PAPER_ALGORITHMS: dict[str, Callable[..., Labelled]] = {
@@ -127,10 +138,11 @@ PAPER_ALGORITHMS: dict[str, Callable[..., Labelled]] = {
     "Sk∞": _skellam,
     "Sk∞-VB": _bayesian,
 }
-# The estimators of this package as they come, from random starts and from K-means.
-_ESTIMATORS = {
+# The estimators of this package, from random starts and from K-means: as they come, but for the
+# paper's limit of no dispersion.
+_ESTIMATORS: dict[str, Callable[..., Any]] = {
     "EuclideanSNMF": EuclideanSNMF,
-    "SkellamSNMF": SkellamSNMF,
+    "SkellamSNMF": partial(SkellamSNMF, dispersion=0.0),
     "BayesianSkellamSNMF": BayesianSkellamSNMF,
 }
 OTHER_ALGORITHMS: dict[str, Callable[..., Labelled]] = {

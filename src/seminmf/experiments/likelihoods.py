@@ -108,6 +108,7 @@ class Problem(NamedTuple):
         model = SkellamSNMF(
             N_COMPONENTS,
             likelihood=likelihood,
+            dispersion=0.0 if likelihood == "real" else "auto",
             activation_rate_prior=0.0,
             check_integer=False,
             max_iter=solver.max_iter,

@@ -1,0 +1,351 @@
+"""Noise that is found with the fit: the truth is found again, and nothing runs away."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from kinds import KINDS
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+
+from seminmf import SkellamSNMF, load
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def draw(signal=3.0, J=300, I=20, K=4, seed=0, positive=False, noise=None):
+    """X = A W + noise whose root mean square is 1 / signal of that of A W; and A and W."""
+    rng = np.random.default_rng(seed)
+    A = rng.gamma(0.5, size=(J, K))
+    W = rng.normal(size=(K, I))
+    W = np.abs(W) if positive else W
+    W /= np.abs(W).sum(axis=1, keepdims=True)
+    means = A @ W
+    deviation = np.ones((1, I)) if noise is None else noise
+    deviation = deviation / np.sqrt(np.mean(np.broadcast_to(deviation, means.shape) ** 2))
+    deviation = deviation * np.sqrt(np.mean(means**2)) / signal
+    return means + deviation * rng.normal(size=means.shape), A, W, deviation
+
+
+def cosines(true, found):
+    """Cosines of true components with their matches, in the order of the true ones."""
+    a = true / np.linalg.norm(true, axis=1, keepdims=True)
+    b = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-300)
+    rows, columns = linear_sum_assignment(-(a @ b.T))
+    return (a @ b.T)[rows, columns], columns
+
+
+def hidden(X, share, seed=0):
+    X = X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+# --- the truth is found again -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("signal", "least", "slope"), [(1.0, 0.97, 0.75), (3.0, 0.995, 0.9), (10.0, 0.999, 0.95)]
+)
+def test_components_and_amounts_are_found_again(signal, least, slope):
+    X, A, W, deviation = draw(signal, J=500)
+    model = SkellamSNMF(4, random_state=0).fit(X)
+    found, order = cosines(W, model.components_)
+    assert found.mean() > least
+    assert_allclose(model.noise_, np.broadcast_to(deviation, (1, 20))[0], rtol=0.15)
+    # Components are pure, so that activations are amounts.
+    assert_allclose(np.abs(model.components_).sum(axis=1), 1, atol=1e-3)
+    amounts = model.activations_[:, order]
+    assert slope < np.sum(amounts * A) / np.sum(A * A) < 1.1
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_gaps(share):
+    X, _, W, _ = draw(3.0, J=400)
+    model = SkellamSNMF(4, random_state=0).fit(hidden(X, share))
+    assert cosines(W, model.components_)[0].min() > 0.98
+
+
+def test_noise_that_differs_by_feature():
+    deviation = 25.0 ** np.linspace(-0.5, 0.5, 20)
+    X, _, W, deviation = draw(3.0, noise=deviation)
+    model = SkellamSNMF(4, random_state=0).fit(X)
+    assert cosines(W, model.components_)[0].mean() > 0.98
+    # The least noise is pooled with that of all features, and so is too large.
+    assert_allclose(np.log(model.noise_)[8:], np.log(deviation)[8:], atol=0.2)
+    assert np.all(model.noise_ > 0.9 * deviation)
+    same = SkellamSNMF(4, noise="same", random_state=0).fit(X)
+    assert len(np.unique(same.noise_)) == 1
+
+
+def test_features_in_other_units():
+    X, _, _, _ = draw(3.0)
+    units = 100.0 ** np.linspace(-1, 1, 20)
+    before = SkellamSNMF(4, random_state=0).fit(X).components_
+    after = SkellamSNMF(4, random_state=0).fit(X * units).components_ / units
+    assert cosines(before, after)[0].min() > 0.98
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 1e-6, 1e6, 2.0**20])
+def test_any_unit(unit):
+    X, _, _, _ = draw(3.0)
+    model, other = (SkellamSNMF(4, random_state=0).fit(x) for x in (X, X * unit))
+    assert_array_equal(model.predict(X), other.predict(X * unit))
+    assert_allclose(other.components_, model.components_, atol=1e-3)
+    assert_allclose(other.noise_, unit * model.noise_, rtol=1e-3)
+    assert_allclose(other.dispersion_, unit * model.dispersion_, rtol=1e-3)
+
+
+def test_other_seeds_find_the_same():
+    X, _, _, _ = draw(3.0)
+    fits = [SkellamSNMF(4, n_init=1, random_state=seed).fit(X).components_ for seed in range(4)]
+    assert min(cosines(fits[0], other)[0].mean() for other in fits[1:]) > 0.98
+
+
+def test_starts_are_compared():
+    X, _, _, _ = draw(3.0)
+    model = SkellamSNMF(4, n_init=4, random_state=0).fit(X)
+    assert model.component_stability_.shape == (4,)
+    assert 1 <= model.n_same_starts_ <= 4
+    assert model.stability_ == pytest.approx(model.component_stability_.mean())
+    one = SkellamSNMF(4, n_init=1, random_state=0).fit(X)
+    assert np.isnan(one.component_stability_).all() and one.n_same_starts_ == 1
+
+
+def test_positive_components_under_noise():
+    X, _, W, _ = draw(3.0, positive=True)
+    model = SkellamSNMF(4, positive_components=True, random_state=0).fit(X)
+    assert (X < 0).any() and (model.components_ >= 0).all()
+    assert cosines(W, model.components_)[0].mean() > 0.95
+
+
+def test_an_intercept():
+    X, _, W, _ = draw(3.0, J=500)
+    shift = np.linspace(-50, 50, 20) * X.std()
+    model = SkellamSNMF(4, fit_intercept=True, random_state=0).fit(X + shift)
+    assert cosines(W, model.components_)[0].mean() > 0.98
+    assert_allclose(model.intercept_, shift, atol=0.5 * X.std())
+    fitted = model.activations_ @ model.components_ + model.intercept_
+    assert_allclose(model.inverse_transform(model.activations_), fitted)
+    gaps = hidden(X + shift, 0.1)
+    assert np.nanmean((model.impute(gaps) - (X + shift)) ** 2) < X.var()
+    assert_allclose(model.predict_cells([3], [5]), fitted[3, 5])
+
+
+# --- noise that is known ----------------------------------------------------------------------
+
+
+def test_known_noise_of_cells():
+    rng = np.random.default_rng(1)
+    deviation = 100.0 ** rng.uniform(-0.5, 0.5, (300, 20))
+    X, _, W, deviation = draw(1.0, noise=deviation)
+    knows = SkellamSNMF(4, random_state=0).fit(X, cell_noise=deviation)
+    does_not = SkellamSNMF(4, random_state=0).fit(X)
+    assert cosines(W, knows.components_)[0].mean() > 0.97
+    assert cosines(W, knows.components_)[0].mean() > cosines(W, does_not.components_)[0].mean()
+    assert not knows.noise_.any()
+    assert_allclose(knows.transform(X, cell_noise=deviation), knows.activations_, rtol=1e-6)
+
+
+def test_infinite_noise_is_a_gap():
+    X, _, _, _ = draw(3.0, J=100)
+    gaps = hidden(X, 0.2)
+    deviation = np.where(np.isnan(gaps), np.inf, 0.05)
+    one = SkellamSNMF(4, random_state=0).fit(X, cell_noise=deviation)
+    other = SkellamSNMF(4, random_state=0).fit(gaps, cell_noise=np.full(X.shape, 0.05))
+    assert_array_equal(one.components_, other.components_)
+
+
+def test_tables_of_noise_are_aligned():
+    X, _, _, _ = draw(3.0, J=50, I=6, K=2)
+    names = list("abcdef")
+    table = pd.DataFrame(X, columns=names)
+    noise = pd.DataFrame(0.1 + np.arange(6) * np.ones((50, 1)), columns=names)
+    one = SkellamSNMF(2, random_state=0).fit(table, cell_noise=noise)
+    other = SkellamSNMF(2, random_state=0).fit(table, cell_noise=noise[names[::-1]].iloc[::-1])
+    assert_array_equal(one.components_, other.components_)
+
+
+# --- one model for all sources, solvers and files ---------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("solver", ["newton", "em"])
+def test_all_sources_and_solvers(kind, solver):
+    X, _, W, _ = draw(3.0, J=120, I=8, K=2)
+    X = hidden(X, 0.1)
+    model = SkellamSNMF(2, solver=solver, random_state=0).fit(KINDS[kind](X))
+    assert cosines(W, model.components_)[0].min() > 0.97
+    assert np.diff(model.objectives_).min() >= 0
+    assert_allclose(
+        np.asarray(model.transform(KINDS[kind](X))), np.asarray(model.activations_), rtol=1e-6
+    )
+    again = model.score(KINDS[kind](X))
+    assert again == pytest.approx(SkellamSNMF(2, random_state=0).fit(X).score(X), abs=0.02)
+
+
+@pytest.mark.parametrize("acceleration", [None, "squarem", "parabolic"])
+def test_the_objective_never_falls(acceleration):
+    X, _, _, _ = draw(1.0, J=60, I=8, K=3)
+    for options in ({}, {"positive_components": True}, {"fit_intercept": True}):
+        model = SkellamSNMF(
+            3, solver="em", acceleration=acceleration, max_iter=30, random_state=0, **options
+        ).fit(X)
+        assert np.diff(model.objectives_).min() >= -1e-9 * abs(model.objective_)
+
+
+def test_float32():
+    X, _, W, _ = draw(3.0)
+    model = SkellamSNMF(4, random_state=0).fit(X.astype(np.float32))
+    assert model.components_.dtype == model.activations_.dtype == np.float32
+    assert cosines(W, model.components_)[0].mean() > 0.99
+
+
+def test_batches():
+    X, _, W, _ = draw(3.0, J=600, I=10, K=3)
+    model = SkellamSNMF(3, batch_size=100, max_iter=5, random_state=0).fit(X)
+    assert cosines(W, model.components_)[0].mean() > 0.99
+    stream = SkellamSNMF(3, random_state=0)
+    for start in range(0, 600, 100):
+        stream.partial_fit(X[start : start + 100])
+    assert cosines(W, stream.components_)[0].mean() > 0.98
+
+
+def test_files(tmp_path):
+    X, _, _, _ = draw(3.0, J=80, I=6, K=2)
+    gaps = hidden(X, 0.1)
+    model = SkellamSNMF(2, fit_intercept=True, random_state=0).fit(gaps)
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    for name in ("noise_", "intercept_", "dispersion_", "activation_rate_prior_"):
+        assert_array_equal(getattr(again, name), getattr(model, name))
+    assert_array_equal(again.transform(gaps), model.transform(gaps))
+    assert_array_equal(again.impute(gaps), model.impute(gaps))
+    assert again.score(gaps) == model.score(gaps)
+
+
+def test_a_checkpoint_goes_on(tmp_path):
+    X, _, _, _ = draw(3.0, J=80, I=6, K=2)
+    path = tmp_path / "fit"
+    whole = SkellamSNMF(2, random_state=0).fit(X)
+    SkellamSNMF(2, random_state=0).fit(X, checkpoint=path, checkpoint_every=0)
+    again = SkellamSNMF(2, random_state=0).fit(X, checkpoint=path, checkpoint_every=0)
+    assert_array_equal(again.components_, whole.components_)
+    assert_array_equal(again.activations_, whole.activations_)
+
+
+def test_parts_sum_to_x_without_noise_and_intercept():
+    X, _, _, _ = draw(3.0, J=60, I=8, K=3)
+    gaps = hidden(X, 0.2)
+    model = SkellamSNMF(3, fit_intercept=True, random_state=0).fit(gaps)
+    parts = model.sources(gaps).sum(axis=2)
+    fitted = model.activations_ @ model.components_
+    assert_allclose(parts[np.isnan(gaps)], fitted[np.isnan(gaps)], rtol=1e-6, atol=1e-9)
+    # The noise has nearly all of the residual, and the components the rest.
+    seen = ~np.isnan(gaps)
+    residual = (gaps - model.intercept_)[seen] - fitted[seen]
+    rest = (gaps - model.intercept_)[seen] - parts[seen]
+    assert np.corrcoef(rest, residual)[0, 1] > 0.99
+    assert np.mean((rest - residual) ** 2) < 0.1 * np.mean(residual**2)
+
+
+# --- nothing runs away ------------------------------------------------------------------------
+
+
+def outlier(X):
+    X = X.copy()
+    X[3, 4] = 1e6
+    return X
+
+
+def with_constant_features(X):
+    X = X.copy()
+    X[:, 0], X[:, 1] = 0.0, 7.0
+    return X
+
+
+STRANGE = {
+    "few samples": lambda X: X[:3],
+    "one sample": lambda X: X[:1],
+    "as many components as features": lambda X: X[:, :4],
+    "an outlier": outlier,
+    "constant features": with_constant_features,
+    "gaps nearly everywhere": lambda X: hidden(X, 0.9),
+    "integers": lambda X: np.round(X / X.std() * 3),
+    "no noise": lambda X: np.outer(np.arange(1.0, 61.0), np.linspace(-1, 1, 20)),
+    "noise alone": lambda X: np.random.default_rng(0).normal(size=X.shape),
+    "zeros": lambda X: np.zeros(X.shape),
+    "small numbers": lambda X: X * 1e-200,
+    "large numbers": lambda X: X * 1e200,
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("strange", STRANGE)
+def test_nothing_runs_away(strange, intercept):
+    X = STRANGE[strange](draw(3.0, J=60)[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if intercept and np.isnan(X).all(axis=0).any():
+            return
+        model = SkellamSNMF(4, fit_intercept=intercept, random_state=0).fit(X)
+        filled = model.impute(X)
+    largest = np.nanmax(np.abs(X))
+    for array in (model.components_, model.activations_, model.noise_, model.intercept_, filled):
+        assert np.isfinite(array).all()
+    sizes = np.sqrt(np.nanmean((X / max(largest, 1.0)) ** 2, axis=0)) * max(largest, 1.0)
+    assert np.all(model.noise_ <= 2 * np.maximum(sizes, max(1e-6 * sizes.max(), 1e-12)))
+    assert np.abs(filled).max() <= 10 * largest
+
+
+def test_what_cannot_be_told_is_said():
+    X, _, _, _ = draw(3.0, J=30, I=6, K=2)
+    with pytest.warns(UserWarning, match="as many parameters as there are observed cells"):
+        SkellamSNMF(6, random_state=0).fit(X)
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+GOOD = np.arange(12.0).reshape(4, 3) - 5
+
+
+@pytest.mark.parametrize(
+    ("options", "fit", "message"),
+    [
+        ({"dispersion": -1.0}, {}, "dispersion must be 'auto' or a number of at least 0"),
+        ({"dispersion": np.nan}, {}, "dispersion must be 'auto' or a number"),
+        ({"dispersion": "small"}, {}, "dispersion must be 'auto' or a number"),
+        ({"likelihood": "integer", "dispersion": 2.0}, {}, "dispersion must be 'auto' or 1"),
+        ({"likelihood": "integer", "noise": "feature"}, {}, "noise must be 'auto' or None"),
+        ({"dispersion": 0.0, "noise": "same"}, {}, "noise must be 'auto' or None"),
+        ({"noise": "some"}, {}, "noise must be one of"),
+        ({"dispersion": 0.0, "positive_components": True}, {}, "positive_components must be False"),
+        ({"dispersion": 0.0, "fit_intercept": True}, {}, "fit_intercept must be False"),
+        ({"fit_intercept": 1}, {}, "fit_intercept must be True or False"),
+        ({}, {"cell_noise": np.ones(5)}, "cell_noise must broadcast"),
+        ({}, {"cell_noise": -np.ones((4, 3))}, "cell_noise must be above 0"),
+        ({}, {"cell_noise": np.zeros(3)}, "cell_noise must be above 0"),
+        ({}, {"cell_noise": np.full((4, 3), np.nan)}, "cell_noise must be above 0"),
+        ({"likelihood": "integer"}, {"cell_noise": np.ones(3)}, "cell_noise must be None"),
+        (
+            {"positive_components": True},
+            {"atoms": np.array([[1.0, -1, 1], [1, 1, 1]])},
+            "atoms must have no negative part",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_before_any_work(options, fit, message):
+    model = SkellamSNMF(2, **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(GOOD, **fit)
+    assert not hasattr(model, "atoms_")
+
+
+def test_no_intercept_for_a_feature_of_gaps():
+    X = GOOD.copy()
+    X[:, 1] = np.nan
+    with pytest.raises(ValueError, match="only gaps in feature 1"):
+        SkellamSNMF(2, fit_intercept=True).fit(X)
