@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from ._commands.options import Json, ModelOptions, TableOptions, grouped
+from ._commands.options import Json, ModelOptions, NoiseOptions, TableOptions, grouped
 
 P = ParamSpec("P")
 
@@ -130,6 +130,7 @@ def fit(
     out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="Model to write.")],
     table: TableOptions,
     model: ModelOptions,
+    noise: NoiseOptions,
     n_components: Components = None,
     bayes: Annotated[
         bool,
@@ -149,7 +150,7 @@ def fit(
         typer.Option(metavar="STATE", help="Take the prior that `seminmf learn` has learned."),
     ] = None,
     n_init: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Starts, of which the best is kept (1).")
+        int | None, typer.Option(min=1, metavar="N", help="Starts, of which the best is kept.")
     ] = None,
     solver: Annotated[
         Solver | None, typer.Option(help="newton or em; with --euclidean hals or multiplicative.")
@@ -157,6 +158,12 @@ def fit(
     noise_scale: Annotated[
         float | None,
         typer.Option(metavar="X", help="Noise of real data for --bayes (default: from the data)."),
+    ] = None,
+    cell_noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE", help="Known standard deviations of the cells, a table like the data."
+        ),
     ] = None,
     checkpoint: Annotated[
         str | None,
@@ -178,6 +185,8 @@ def fit(
 
         $ seminmf fit goals.csv --id team -k 3 --likelihood integer -o m.safetensors
 
+        $ seminmf fit air.csv -k 6 --positive --cell-noise errors.csv -o m.safetensors
+
         $ cat data.tsv | seminmf fit - --format tsv -k 5 -o m.safetensors
 
     A long run that may be stopped at any time, and goes on with the same command:
@@ -190,6 +199,7 @@ def fit(
         raise ValueError("Only one of --bayes, --euclidean and --prior can be had.")
     name = "BayesianSkellamSNMF" if bayes else "EuclideanSNMF" if euclidean else "SkellamSNMF"
     own = {"n_init": n_init, "solver": solver and solver.value, "scale": noise_scale}
+    own |= noise.given()
     request = Request(
         data,
         out,
@@ -200,6 +210,7 @@ def fit(
         prior,
         checkpoint,
         checkpoint_every,
+        cell_noise,
     )
     run(request, table, model, as_json)
 

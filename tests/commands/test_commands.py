@@ -180,7 +180,8 @@ def test_outputs_are_those_of_the_estimator(kind, models, folder, X):
     np.testing.assert_allclose(found["transform"].iloc[:, 1:], activations, rtol=1e-12)
     np.testing.assert_array_equal(found["cluster"]["cluster"], clusters)
     assert found["cluster"].columns.tolist() == ["name", "cluster", "share", "class"]
-    share = activations[np.arange(40), clusters] / activations.sum(axis=1)
+    amounts = activations * np.abs(models[kind].components_).sum(axis=1)
+    share = amounts[np.arange(40), clusters] / amounts.sum(axis=1)
     np.testing.assert_allclose(found["cluster"]["share"], share, rtol=1e-12)
     # The whole table comes back, with what is no feature as it was.
     assert found["impute"].columns.tolist() == table.columns.tolist()
@@ -317,11 +318,12 @@ def test_scaling_is_undone(folder, X, tmp_path):
     np.testing.assert_allclose(model.feature_scale_, scale)
     done("impute", "m.safetensors", "table.csv", "-o", "filled.csv", folder=tmp_path)
     filled = pd.read_csv(tmp_path / "filled.csv")
-    np.testing.assert_allclose(filled, model.impute(frame / scale) * scale, rtol=1e-9)
+    np.testing.assert_allclose(filled, model.impute(frame / scale) * scale, rtol=1e-6)
     done("info", "m.safetensors", "-o", "components.csv", folder=tmp_path)
     components = pd.read_csv(tmp_path / "components.csv")
     np.testing.assert_allclose(components[list("abcde")], model.components_ * scale, rtol=1e-9)
     assert components["share"].sum() == pytest.approx(1)
+    np.testing.assert_allclose(components["r2_drop"], model.r2_drop_, rtol=1e-9)
     arguments = ("fit", "table.csv", "-k", 2, "--likelihood", "integer", "--scale", "-o", "n")
     assert "--scale" in refused(*arguments, folder=tmp_path)
 
@@ -615,7 +617,12 @@ def test_info_tells_what_is_there(folder, models):
     assert said["estimator"] == "BayesianSkellamSNMF"
     assert said["feature_names"] == ["a", "b c", 'd"', "e,f", "γ"]
     assert said["parameters"]["random_state"] == 0
+    assert said["r2"] == models["csv"].r2_
+    assert said["r2_drop"] == models["csv"].r2_drop_.tolist()
+    assert any("n_init=1" in concern for concern in said["concerns"])
     text = done("info", "npy.safetensors", folder=folder)
+    assert "Only one start was made." not in text  # a search for noise has several
+    assert f"r2: {models['npy'].r2_:.6g}" in text
     assert "estimator: SkellamSNMF" in text and "n components: 2" in text
 
 

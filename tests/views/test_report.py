@@ -325,15 +325,16 @@ def test_components_by_share(model, page):
     )
     assert_allclose(keys[:, 1], share[order], rtol=1e-6)
     clusters = model.fit_predict(X) if not model.converged_ else model.predict(X)
-    assert keys[:, 2].tolist() == np.bincount(clusters, minlength=K)[order].tolist()
-    assert_allclose(keys[:, 3], model.activations_.mean(axis=0)[order], rtol=1e-6)
+    assert_allclose(keys[:, 2], model.r2_drop_[order], rtol=1e-6)
+    assert keys[:, 3].tolist() == np.bincount(clusters, minlength=K)[order].tolist()
+    assert_allclose(keys[:, 4], model.amounts_.mean(axis=0)[order], rtol=1e-6)
     components = model.components_.astype(float)
     positive = np.maximum(components, 0).sum(axis=1) / np.abs(components).sum(axis=1)
-    assert_allclose(keys[:, 4], positive[order], rtol=1e-6)
+    assert_allclose(keys[:, 5], positive[order], rtol=1e-6)
     for row, k in zip(found.rows, order, strict=True):
         strongest = np.argsort(-np.abs(components[k]))[:4]
         signed = [("+" if components[k, i] > 0 else "−") + X.columns[i] for i in strongest]
-        assert row[5] == "".join(signed)
+        assert row[6] == "".join(signed)
 
 
 def test_bars_are_what_a_component_adds_to_the_mean_sample(model, page):
@@ -388,20 +389,23 @@ def test_nearest_samples(model, page):
         items = [[part.text for part in item.children] for item in card.all("li")]
         nearest = np.argsort(-parts[:, k], kind="stable")[:5]
         assert_allclose([value(share) for _, share in items], parts[nearest, k], atol=6e-4)
-        assert items[0][0] == X.index[nearest[0]]
+        first = parts[X.index.get_loc(items[0][0]), k]
+        assert first == parts[nearest[0], k]  # samples may have this component alone
 
 
 def test_residuals(model, page):
     errors = X.to_numpy() - approximation(model)
     figures = [strong.text for strong in section(page, "residuals").all("strong")]
-    explained = 1 - np.nansum(errors**2) / np.nansum((X - X.mean()).to_numpy() ** 2)
-    assert value(figures[0]) == pytest.approx(explained, abs=6e-4)
+    assert value(figures[0]) == pytest.approx(model.r2(X), abs=6e-4)
+    tiles = {
+        tile.children[0].text: tile.children[1].text
+        for tile in page.one("dl", class_="tiles").all("div")
+    }
+    assert value(tiles["R²"]) == pytest.approx(model.r2(X), abs=6e-4)
     assert value(figures[1]) == pytest.approx(np.sqrt(np.nanmean(errors**2)), rel=6e-3)
     assert f"{int(np.sum(~np.isnan(errors)))} observed cells" in section(page, "residuals").text
     features = table(page, "residuals", "Least explained features").rows
-    by_feature = 1 - np.nansum(errors**2, axis=0) / np.nansum(
-        (X - X.mean()).to_numpy() ** 2, axis=0
-    )
+    by_feature = 1 - np.nansum(errors**2, axis=0) / np.nansum(X.to_numpy() ** 2, axis=0)
     assert [row[0] for row in features] == [X.columns[i] for i in np.argsort(by_feature)]
     samples = table(page, "residuals", "Samples with the largest RMSE").rows
     by_sample = np.sqrt(np.nanmean(errors**2, axis=1))
@@ -633,7 +637,7 @@ def counts():
 
 @pytest.fixture(scope="module")
 def sound(counts):
-    return SkellamSNMF(3, likelihood="integer", random_state=0).fit(counts)
+    return SkellamSNMF(3, likelihood="integer", n_init=2, random_state=0).fit(counts)
 
 
 def test_nothing_is_wrong_with_a_sound_model(sound, counts):
@@ -674,12 +678,65 @@ def test_concern_about_unused_components(sound, share, found):
 def test_concern_about_equal_components(cosine, found):
     components = np.eye(K, I)
     components[2] = [cosine, 0, 0, np.sqrt(1 - cosine**2), 0, 0]
-    model = changed(fit(EuclideanSNMF), components_=components)
-    model.activations_ = np.ones_like(model.activations_)
+    model = changed(fit(EuclideanSNMF, n_init=2), components_=components)
+    model.activations_ = np.eye(K)[np.arange(J) % K]
     page = read(report(model))
     assert concerns(page) == (["Some components are nearly equal"] if found else [])
     if found:
         assert "The components 0 and 2 have a cosine above 0.95" in section(page, "look").text
+
+
+def test_concern_about_one_start(sound, counts):
+    """The other starts agree with the best, or were not made."""
+    single = changed(sound, n_init=1, stability_=np.nan)
+    page = read(report(single, counts))
+    assert concerns(page) == ["Only one start was made"]
+    assert "was not checked: n_init=1" in section(page, "look").text
+
+
+@pytest.mark.parametrize(("r2", "found"), [(0.009, True), (-0.5, True), (0.011, False)])
+def test_concern_about_what_is_explained(sound, counts, r2, found):
+    titles = concerns(read(report(changed(sound, r2_=r2), counts)))
+    assert titles == ([f"Next to nothing is explained: R² is {r2}"] if found else [])
+
+
+def test_concern_about_empty_components(sound):
+    activations = sound.activations_ * [1, 0, 1]
+    assert concerns(read(report(changed(sound, activations_=activations)))) == [
+        "Component 1 is empty"
+    ]
+
+
+@pytest.mark.parametrize(("part", "found"), [(0.92, True), (0.88, False)])
+def test_concern_about_one_cluster(sound, part, found):
+    amounts = np.where(np.arange(200) < round(200 * part), 0, 1 + np.arange(200) % 2)
+    activations = np.eye(3)[amounts] / np.abs(sound.components_).sum(axis=1)
+    activations[0] += 1e-1
+    page = read(report(changed(sound, activations_=activations)))
+    title = "Nearly all samples are in one cluster"
+    assert concerns(page) == ([title] if found else [])
+    if found:
+        assert "Component 0 puts the largest amount into 92%" in section(page, "look").text
+
+
+@pytest.mark.parametrize(("rest", "found"), [(0.1, True), (2.0, False)])
+def test_concern_about_components_that_cancel(rest, found):
+    """Two components are opposites of each other but for a rest."""
+    rng = np.random.default_rng(0)
+    common, own = rng.normal(size=I), rest * rng.normal(size=(2, I))
+    model = changed(fit(EuclideanSNMF, n_components=2, n_init=2))
+    model.components_ = np.array([common, -common]) + own
+    model.activations_ = rng.uniform(1, 2, (J, 2))
+    page = read(report(model))
+    assert ("The components mostly cancel each other" in concerns(page)) == found
+
+
+def test_concerns_hold_for_old_files():
+    """What was not known when the file was written is no concern, and not shown."""
+    model = changed(fit(SkellamSNMF, n_init=2), r2_=np.nan, r2_drop_=np.full(K, np.nan))
+    page = read(report(model, X))
+    assert not [title for title in concerns(page) if "explained" in title]
+    assert "nan" not in section(page, "components").text
 
 
 def test_concern_about_what_was_never_observed(sound, counts):
@@ -714,7 +771,7 @@ def test_concern_about_integers(estimator, counts):
 
 def test_concern_about_counts_that_vary_more(sound, counts):
     title = "The counts vary more than the model allows"
-    model = SkellamSNMF(3, likelihood="integer", random_state=0).fit(10 * counts)
+    model = SkellamSNMF(3, likelihood="integer", n_init=2, random_state=0).fit(10 * counts)
     assert concerns(read(report(model, 10 * counts))) == [title]
 
 
@@ -804,6 +861,7 @@ def test_of_very_many_components_and_features_the_first_are_shown():
         fit(EuclideanSNMF, tol=1.0),
         components_=random.normal(size=(100, 5000)),
         activations_=random.gamma(1.0, size=(40, 100)),
+        r2_drop_=np.zeros(100),
         n_features_in_=5000,
         feature_names_in_=np.array([f"{'long name ' * 20}{i}" for i in range(5000)]),
     )

@@ -33,11 +33,11 @@ def cluster(model: str, data: str, out: str, options: TableOptions, as_json: boo
     fitted = load_model(model)
     with spoken_warnings() as warnings:
         table = read_for(fitted, data, options)
-        X = scaled(fitted, table.X)
-        clusters = np.asarray(fitted.predict(X))
-        activations = np.asarray(fitted.transform(X), dtype=np.float64)
-    totals = activations.sum(axis=1)
-    share = activations[np.arange(len(clusters)), clusters] / np.where(totals > 0, totals, 1)
+        amounts = np.asarray(fitted._amounts(fitted.transform(scaled(fitted, table.X))))
+    clusters = np.argmax(amounts, axis=1)
+    amounts = amounts.astype(np.float64)
+    totals = amounts.sum(axis=1)
+    share = amounts[np.arange(len(clusters)), clusters] / np.where(totals > 0, totals, 1)
     columns = {"cluster": clusters, "share": share}
     found: dict[str, Any] = {"sizes": np.bincount(clusters, minlength=len(fitted.components_))}
     if table.labels is not None:

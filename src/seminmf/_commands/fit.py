@@ -17,7 +17,7 @@ from . import formats
 from .models import feature_names, load_file, scale_features, summary
 from .options import ModelOptions, TableOptions, option_of
 from .output import print_json, say, show_progress, spoken_warnings
-from .tables import read_table
+from .tables import Table, read_table
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Request:
         File of a learned prior.
     checkpoint : str or None
     checkpoint_every : float
+    cell_noise : str or None
+        Table of known standard deviations.
     """
 
     data: str
@@ -49,21 +51,28 @@ class Request:
     prior: str | None
     checkpoint: str | None
     checkpoint_every: float
+    cell_noise: str | None = None
 
 
 def run(request: Request, table: TableOptions, model: ModelOptions, as_json: bool) -> None:
     """Fit, write the model, and say how it went."""
     if request.out == formats.STANDARD:
         raise ValueError("A model cannot be written to standard output; give -o a file.")
-    formats.check_places([request.out, request.checkpoint], [request.data, request.prior])
+    inputs = [request.data, request.prior, request.cell_noise]
+    formats.check_places([request.out, request.checkpoint], inputs)
     estimator, names = build(request, model)
     estimator.set_params(verbose=int(show_progress()))
     with spoken_warnings() as warnings:
-        X = read_table(request.data, table, names).X
+        read = read_table(request.data, table, names)
+        X, known = read.X, {}
+        if request.cell_noise is not None:
+            known["cell_noise"] = _read_cell_noise(request, read, table, names)
         begin = time.perf_counter()
         X, scale = scale_features(X, request.scale, estimator)
+        if scale is not None and known:
+            known["cell_noise"] = known["cell_noise"] / scale
         fitted = estimator.fit(
-            X, checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every
+            X, checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every, **known
         )
     if scale is not None:
         fitted.feature_scale_ = scale
@@ -83,6 +92,28 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
         _say(said)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _read_cell_noise(
+    request: Request, data: Table, options: TableOptions, names: list[str] | None
+) -> Any:
+    """The table of known standard deviations, read as the data are, in the order of their rows."""
+    if request.estimator != "SkellamSNMF" or request.prior is not None:
+        raise ValueError(
+            "--cell-noise is for SkellamSNMF, without --bayes, --euclidean or --prior."
+        )
+    found = read_table(request.cell_noise or "", options, names)
+    if data.ids is None or found.ids is None:
+        return found.X
+    rows = {name: row for row, name in enumerate(found.ids)}
+    missing = [name for name in data.ids if name not in rows]
+    if missing or len(rows) < len(found.ids):
+        raise ValueError(
+            "--cell-noise must have one row for each name in the data; found "
+            + (f"none for {missing[0]!r}." if missing else "a name more than once.")
+        )
+    values: Any = found.X  # a DataFrame: not all of its columns are features
+    return values.iloc[[rows[name] for name in data.ids]].reset_index(drop=True)
 
 
 def build(request: Request, model: ModelOptions) -> tuple[Any, list[str] | None]:
@@ -132,5 +163,7 @@ def _say(found: dict[str, Any]) -> None:
         f"({found['missing']:.1%} missing): {end}, {found['seconds']:.1f} s."
     )
     shares = (f"{k}: {share:.0%}" for k, share in enumerate(found["shares"]))
-    say("Shares of the components: " + ", ".join(shares))
+    say("Shares of the components in all amounts: " + ", ".join(shares))
+    drops = (f"{k}: {drop:.3f}" for k, drop in enumerate(found["r2_drop"]))
+    say(f"R²: {found['r2']:.3f}; what it falls by without a component: " + ", ".join(drops))
     say(f"Model: {found['model']}")

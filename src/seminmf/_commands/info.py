@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._views.concerns import about_model
 from ..io import LEARNER
 from . import formats
 from .models import components_table, load_file, summary
@@ -20,14 +21,21 @@ def info(model: str, out: str | None, as_json: bool) -> None:
             raise ValueError(f"{model} has a learned prior, which has no components.")
         formats.check_tables([out], [model], as_json)
         formats.write(out, components_table(found))
-    said = _about_learner(found) if learner else summary(found)
+    said = _about_learner(found) if learner else summary(found) | {"concerns": _concerns(found)}
     if as_json:
         print_json(said)
     elif out != formats.STANDARD:
         for name, value in said.items():
-            if isinstance(value, float) and math.isnan(value):
-                continue  # there is nothing to say
+            if name == "concerns" or (isinstance(value, float) and math.isnan(value)):
+                continue  # said at the end, or nothing to say
             print(printable(f"{name.replace('_', ' ')}: {_in_words(value)}"))
+        for concern in said.get("concerns", ()):
+            print(f"worth a look: {concern}")
+
+
+def _concerns(model: Any) -> list[str]:
+    """What is worth a look, in whole sentences."""
+    return [f"{concern.title}. {concern.text}" for concern in about_model(model)]
 
 
 def _about_learner(learner: Any) -> dict[str, Any]:

@@ -108,12 +108,13 @@ def unscaled(model: Any, values: Any) -> Any:
 
 
 def components_table(model: Any) -> pd.DataFrame:
-    """The components, in the unit of the table: a row each, with its share before the features."""
+    """The components, in the unit of the table: a row each, with its size before the features."""
     import pandas as pd
 
     components = unscaled(model, np.asarray(model.components_, dtype=np.float64))
     numbered = [f"feature_{i}" for i in range(components.shape[1])]
     frame = pd.DataFrame(components, columns=feature_names(model) or numbered)
+    frame.insert(0, "r2_drop", model.r2_drop_, allow_duplicates=True)
     frame.insert(0, "share", shares(model), allow_duplicates=True)
     frame.insert(0, "component", np.arange(len(components)), allow_duplicates=True)
     return frame
@@ -139,6 +140,8 @@ def summary(model: Any) -> dict[str, Any]:
         "dispersion": getattr(model, "dispersion_", None),
         "stability": model.stability_,
         "shares": shares(model),
+        "r2": model.r2_,
+        "r2_drop": None if np.isnan(model.r2_) else model.r2_drop_,
         "scaled": hasattr(model, "feature_scale_"),
         "parameters": _parameters(model),
         "feature_names": feature_names(model),

@@ -116,7 +116,7 @@ class ModelOptions:
     ] = None
     activation_rate_prior: Annotated[
         float | None,
-        _option("--activation-rate", panel=_MODEL, metavar="B", help="Gamma prior: rate (0.001)."),
+        _option("--activation-rate", panel=_MODEL, metavar="B", help="Gamma prior: rate (auto)."),
     ] = None
     atom_shape_prior: Annotated[
         float | None,
@@ -175,9 +175,74 @@ class ModelOptions:
         return {k: str(v) if isinstance(v, StrEnum) else v for k, v in values.items()}
 
 
+class Noise(StrEnum):
+    """Which levels of noise there are."""
+
+    feature = "feature"
+    same = "same"
+    none = "none"
+
+
+def _dispersion(text: str) -> float | str:
+    """A number, or "auto"."""
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor auto.") from None
+
+
+@dataclass(frozen=True)
+class NoiseOptions:
+    """What besides components is in the data."""
+
+    dispersion: Annotated[
+        Any,
+        _option(
+            "--dispersion",
+            panel=_MODEL,
+            metavar="X",
+            parser=_dispersion,
+            help="Dispersion, in the unit of the data; 0 is the paper's model (auto).",
+        ),
+    ] = None
+    noise: Annotated[
+        Noise | None,
+        _option("--noise", panel=_MODEL, help="Noise by feature, the same for all, or none."),
+    ] = None
+    intercept: Annotated[
+        bool,
+        _option("--intercept", panel=_MODEL, help="Add a number to each feature."),
+    ] = False
+    positive: Annotated[
+        bool,
+        _option("--positive", panel=_MODEL, help="Components of at least 0, under noise."),
+    ] = False
+
+    def given(self) -> dict[str, Any]:
+        """The estimator's parameters that were given."""
+        values: dict[str, Any] = {}
+        if self.dispersion is not None:
+            values["dispersion"] = self.dispersion
+        if self.noise is not None:
+            values["noise"] = None if self.noise == Noise.none else str(self.noise)
+        if self.intercept:
+            values["fit_intercept"] = True
+        if self.positive:
+            values["positive_components"] = True
+        return values
+
+
 def option_of(parameter: str) -> str:
     """The option that gives a parameter of an estimator."""
-    names = {"scale": "noise_scale", "random_state": "seed", "n_jobs": "jobs"}
+    names = {
+        "scale": "noise_scale",
+        "random_state": "seed",
+        "n_jobs": "jobs",
+        "fit_intercept": "intercept",
+        "positive_components": "positive",
+    }
     name = names.get(parameter, parameter.removesuffix("_prior"))
     return "--any-numbers" if parameter == "check_integer" else f"--{name.replace('_', '-')}"
 

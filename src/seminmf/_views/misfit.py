@@ -16,15 +16,11 @@ def root_mean_square(values: NDArray, axis: int | None = None) -> NDArray:
     return unit * np.sqrt(means)
 
 
-def deviations_from_means(values: NDArray) -> NDArray:
-    """From the means of the features over their observed cells."""
-    unit = np.max(np.abs(values), initial=0.0, where=~np.isnan(values)) or 1.0
-    counts = np.maximum(np.sum(~np.isnan(values), axis=0), 1)
-    return values - unit * (np.nansum(values / unit, axis=0) / counts)
-
-
 def explained(residuals: NDArray, deviations: NDArray, axis: int | None = None) -> NDArray:
-    """R² = 1 − Σ residual² / Σ deviation²; NaN if nothing deviates."""
+    """R² = 1 − Σ residual² / Σ deviation²; NaN if nothing deviates.
+
+    Deviations are data minus the intercept of the model, if it has one.
+    """
     left, whole = (root_mean_square(values, axis) for values in (residuals, deviations))
     ratio = np.divide(left, whole, out=np.full(np.shape(left), np.nan), where=whole > 0)
     return 1 - ratio**2

@@ -1,4 +1,4 @@
-"""How much of the data each component explains."""
+"""How much of all that is put into the samples comes from each component."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def shares(model: Any) -> NDArray[np.float64]:
-    """Share of each component in the sum of |activation × component| over all cells.
+    """Share of each component in the total of all amounts (`amounts_`).
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def shares(model: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (n_components,)
-        They sum to 1; where all products are 0, they are 0.
+        They sum to 1; where all amounts are 0, they are 0.
     """
     totals = _relative_sums(model.activations_.T) * _relative_sums(model.components_)
     total = totals.sum()
@@ -27,7 +27,10 @@ def shares(model: Any) -> NDArray[np.float64]:
 
 
 def _relative_sums(rows: NDArray) -> NDArray[np.float64]:
-    """Sums of |values| in each row, in units of the largest: no overflow, whatever their size."""
+    """Sums of |values| in each row, in units of the largest: no overflow, whatever their size.
+
+    Rows that are elsewhere, in chunks, are summed there.
+    """
     sizes = np.abs(rows.astype(np.float64))
     largest = sizes.max()
-    return (sizes / largest if largest > 0 else sizes).sum(axis=1)
+    return np.asarray((sizes / largest if largest > 0 else sizes).sum(axis=1))

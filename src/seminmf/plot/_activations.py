@@ -20,11 +20,11 @@ from ._frame import (
 )
 from ._model import (
     activations_of,
+    amounts_of,
     check_flag,
     check_model,
     component_order,
     component_titles,
-    membership_of,
 )
 from ._names import CHARACTER, name_columns, name_rows
 
@@ -57,9 +57,9 @@ def activations(
         Samples whose activations are drawn. None is the training data.
     sort : bool, default=False
         Whether to put the samples of a cluster side by side, the strongest first. A cluster is
-        what `predict` returns: the component with the largest activation.
+        what `predict` returns: the component with the largest amount.
     order : {"share", "index"}, default="share"
-        The components with the largest share of the data first, or in the model's order. The
+        The components with the largest share of all amounts first, or in the model's order. The
         numbers that are drawn are always those of the model, from 0.
 
     Returns
@@ -91,7 +91,7 @@ def activations(
     ax = axes_for(ax, width=9, height=1.5 + 0.25 * n_components)
     if sort:
         places = np.argsort(picked)
-        clusters = places[np.argmax(membership_of(model, X), axis=1)]
+        clusters = places[np.argmax(amounts_of(model, X), axis=1)]
         samples = np.lexsort((-values[np.arange(n_samples), clusters], clusters))
         _draw(ax, values[samples])
         _mark_clusters(ax, clusters[samples], picked)

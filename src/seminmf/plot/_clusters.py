@@ -11,7 +11,7 @@ from .._data.opening import check_array
 from .._views.matching import Matching, is_known, match
 from .._views.pictures import BLUE, GREY, SKY
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, heat_map, inches
-from ._model import check_model, membership_of
+from ._model import amounts_of, check_model
 from ._names import CHARACTER, LINE, name_columns, name_rows, tidy
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def clusters(model: Any, ax: Axes | None = None, X: Any = None, *, labels: Any = None) -> Axes:
     """Draw the clusters, or compare them with labels.
 
-    A sample's cluster is the component with its largest activation, as in `predict`.
+    A sample's cluster is the component that puts the largest amount into it, as in `predict`.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def clusters(model: Any, ax: Axes | None = None, X: Any = None, *, labels: Any =
     Notes
     -----
     Without labels, there is a bar for each cluster. Its dark part are the samples that are clear:
-    their largest activation is at least twice the next.
+    their largest amount is at least twice the next.
 
     With labels, there is a row for each label and a column for each cluster that has samples. The
     numbers count samples; the colour is their share of the label. Each label is matched with one
@@ -55,34 +55,34 @@ def clusters(model: Any, ax: Axes | None = None, X: Any = None, *, labels: Any =
     >>> X, y = load_ionosphere(return_X_y=True)
     >>> model = SkellamSNMF(2, tol=1e-3, random_state=0).fit(X)
     >>> plot.clusters(model, labels=y).get_title()
-    '7...% of the samples are in matching clusters'
+    '5...% of the samples are in matching clusters'
     """
     check_model(model)
     check_axes(ax)
     if labels is not None:
         data = model.activations_ if X is None else check_array(model, X, fitted=True)
         labels = _check_labels(labels, len(data))
-    membership = membership_of(model, X)
+    amounts = amounts_of(model, X)
     if labels is None:
-        return _draw_sizes(ax, membership)
+        return _draw_sizes(ax, amounts)
     known = np.array([is_known(label) for label in labels], dtype=bool)
     if not known.any():
         raise ValueError("labels must name at least one class; found None or NaN only.")
     # Objects of different types have no order; their names have.
     names = labels[known].astype(str) if labels.dtype == object else labels[known]
-    return _draw_table(ax, match(names, np.argmax(membership, axis=1)[known]))
+    return _draw_table(ax, match(names, np.argmax(amounts, axis=1)[known]))
 
 
-def _draw_sizes(ax: Axes | None, membership: NDArray) -> Axes:
-    n_samples, n_clusters = membership.shape
-    found = np.argmax(membership, axis=1)
-    clear = _are_clear(membership)
+def _draw_sizes(ax: Axes | None, amounts: NDArray) -> Axes:
+    n_samples, n_clusters = amounts.shape
+    found = np.argmax(amounts, axis=1)
+    clear = _are_clear(amounts)
     n_clear, n_mixed = (
         np.bincount(found[chosen], minlength=n_clusters) for chosen in (clear, ~clear)
     )
     ax = axes_for(ax, height=1.6 + 0.3 * n_clusters)
     places = np.arange(n_clusters)
-    ax.barh(places, n_clear, color=BLUE, label="clear: twice the next activation or more")
+    ax.barh(places, n_clear, color=BLUE, label="clear: twice the next amount or more")
     ax.barh(places, n_mixed, left=n_clear, color=SKY, label="mixed")
     for place, size in zip(places, n_clear + n_mixed, strict=True):
         ax.annotate(
@@ -101,10 +101,10 @@ def _draw_sizes(ax: Axes | None, membership: NDArray) -> Axes:
     return ax
 
 
-def _are_clear(membership: NDArray) -> NDArray:
-    """Whether the largest activation of a sample is at least twice the next."""
-    ordered = np.sort(membership, axis=1)
-    second = ordered[:, -2] if membership.shape[1] > 1 else 0.0
+def _are_clear(amounts: NDArray) -> NDArray:
+    """Whether the largest amount of a sample is at least twice the next."""
+    ordered = np.sort(amounts, axis=1)
+    second = ordered[:, -2] if amounts.shape[1] > 1 else 0.0
     return (ordered[:, -1] > 0) & (ordered[:, -1] >= 2 * second)
 
 

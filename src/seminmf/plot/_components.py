@@ -66,7 +66,7 @@ def components(
         scale for all. "heatmap" has a row for each component. "auto" draws bars if there are at
         most 8 components and 30 features.
     order : {"share", "index"}, default="share"
-        The components with the largest share of the data first, or in the model's order. The
+        The components with the largest share of all amounts first, or in the model's order. The
         numbers that are drawn are always those of the model, from 0.
     feature_names : list of str or None, default=None
         None takes the names that the model was fitted with, or numbers from 0.
@@ -85,8 +85,7 @@ def components(
 
     Notes
     -----
-    The percentages are the components' shares in the sum of |activation × component| over all
-    cells.
+    The percentages are the components' shares in the total of all amounts (`amounts_`).
 
     Examples
     --------

@@ -43,12 +43,9 @@ def activations_of(model: Any, X: Any) -> NDArray:
     return model.activations_ if X is None else np.asarray(model.transform(X))
 
 
-def membership_of(model: Any, X: Any) -> NDArray:
-    """What decides on clusters (J, K), of X or of the training data if X is None."""
-    if X is None:
-        return model._training_membership()
-    model._check_transformable()
-    return model._membership(model._check_data(X))
+def amounts_of(model: Any, X: Any) -> NDArray:
+    """Amounts (J, K) of the components in X, or in the training data if X is None."""
+    return model.amounts_ if X is None else np.asarray(model._amounts(model.transform(X)))
 
 
 def component_order(model: Any, order: str) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.opening import check_array
-from .._views.misfit import deviations_from_means, explained, root_mean_square
+from .._views.misfit import explained, root_mean_square
 from .._views.pictures import BLACK, BLUE
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, limit_of
 from ._model import check_model
@@ -43,9 +43,8 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Reconstructed is ``inverse_transform(transform(X))``. On the diagonal it equals X. Up to 2000
-    cells are points; more of them are counted in hexagons. R² is 1 minus the sum of squared errors
-    over the sum of squared distances from the means of the features. If a few cells are far
-    from all others, they are not drawn, and their number is.
+    cells are points; more of them are counted in hexagons. R² is that of the method `r2`. If a few
+    cells are far from all others, they are not drawn, and their number is.
 
     Examples
     --------
@@ -54,7 +53,7 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     >>> X, _ = load_ionosphere(return_X_y=True)
     >>> model = SkellamSNMF(5, tol=1e-3, random_state=0).fit(X)
     >>> plot.reconstruction(model, X).get_title()
-    'R² = 0.56..., RMSE = 0.34...'
+    'R² = 0.69..., RMSE = 0.34...'
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -74,7 +73,9 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     ax.set(xlim=ends, ylim=ends, box_aspect=1, xlabel="observed", ylabel="reconstructed")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(6))
-    ax.set_title(_quality(data, approximation) + _outside(x, fitted, ends), fontsize="medium")
+    deviations = data - getattr(model, "intercept_", 0.0)
+    quality = _quality(data - approximation, deviations)
+    ax.set_title(quality + _outside(x, fitted, ends), fontsize="medium")
     return ax
 
 
@@ -91,12 +92,11 @@ def _ends(x: NDArray, fitted: NDArray) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _quality(data: NDArray, approximation: NDArray) -> str:
-    residuals, deviations = data - approximation, deviations_from_means(data)
-    spread = root_mean_square(deviations)
-    share = f"R² = {explained(residuals, deviations):.3f}, "
-    rounding = _ROUNDING * limit_of(data[~np.isnan(data)])
-    return f"{share if spread > rounding else ''}RMSE = {root_mean_square(residuals):.3g}"
+def _quality(residuals: NDArray, deviations: NDArray) -> str:
+    """R², unless there is nothing to explain, and RMSE."""
+    r2 = explained(residuals, deviations)
+    words = "" if np.isnan(r2) else f"R² = {r2:.3f}, "
+    return f"{words}RMSE = {root_mean_square(residuals):.3g}"
 
 
 def _outside(x: NDArray, fitted: NDArray, ends: tuple[float, float]) -> str:

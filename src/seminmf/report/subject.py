@@ -101,7 +101,25 @@ class Subject:
     @cached_property
     def residuals(self) -> NDArray | None:
         """Data minus fit (J, I), NaN in the gaps, in the unit of the model."""
-        return None if self.values is None else self.values - self.activations @ self.components
+        if self.values is None:
+            return None
+        return self.values - self.intercept - self.activations @ self.components
+
+    @cached_property
+    def deviations(self) -> NDArray | None:
+        """What there is to explain (J, I): data minus intercept, NaN in the gaps."""
+        return None if self.values is None else self.values - self.intercept
+
+    @cached_property
+    def intercept(self) -> NDArray:
+        """What the model adds to activations · components (I,)."""
+        none = np.zeros(self.components.shape[1])
+        return np.asarray(getattr(self.model, "intercept_", none), dtype=np.float64)
+
+    @cached_property
+    def amounts(self) -> NDArray:
+        """What each component puts into each sample (J, K), in the unit of the model."""
+        return self.model._amounts(self.activations)
 
     @cached_property
     def units(self) -> NDArray:
@@ -124,13 +142,11 @@ class Subject:
 
     def clusters(self) -> NDArray:
         """Component (J,) to which each sample belongs."""
-        if self.data is None:
-            return self.fitted_clusters()
-        return np.asarray(self.model.predict(self.data))
+        return np.argmax(self.amounts, axis=1)
 
     def fitted_clusters(self) -> NDArray:
         """Component to which each sample of the fit belongs."""
-        return np.argmax(self.model._training_membership(), axis=1)
+        return np.argmax(self.model.amounts_, axis=1)
 
 
 def tidy(name: Any) -> str:

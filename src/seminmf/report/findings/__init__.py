@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._views.concerns import Concern
 from ..subject import Subject
 from .clusters import Clusters
 from .components import Components
-from .concerns import Concern, concerns
+from .concerns import concerns
 from .convergence import Convergence
 from .examples import Examples
 from .fit import Fit

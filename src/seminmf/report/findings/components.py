@@ -46,10 +46,13 @@ class Component:
     index : int
         Its place in `components_`.
     share : float
-        Its part in the sum of |activation × component|.
+        Its share of all amounts.
+    r2_drop : float
+        What R² falls by without it.
     cluster_size : int
         Samples of the fit that belong to it.
-    mean_activation : float
+    mean_amount : float
+        What it puts into a sample, in the mean; in the unit of the model.
     positive : float
         Part of its positive entries in the sum of all |entries|; NaN if that is 0.
     bars : list of Bar
@@ -58,8 +61,9 @@ class Component:
 
     index: int
     share: float
+    r2_drop: float
     cluster_size: int
-    mean_activation: float
+    mean_amount: float
     positive: float
     bars: list[Bar]
 
@@ -104,8 +108,9 @@ class Components:
         sizes = np.bincount(subject.fitted_clusters(), minlength=len(share))
         positive = _positive_shares(subject.components)
         bars = _strongest_bars(subject, means)
+        drops, amounts = subject.model.r2_drop_, subject.model._amounts(means)
         shown = [
-            Component(int(k), share[k], int(sizes[k]), means[k], positive[k], bars[k])
+            Component(int(k), share[k], drops[k], int(sizes[k]), amounts[k], positive[k], bars[k])
             for k in order[:MOST_COMPONENTS]
         ]
         return cls(

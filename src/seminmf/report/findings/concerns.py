@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._views.concerns import (
+    EMPTY,
+    Concern,
+    cancelling_components,
+    crowded_cluster,
+    empty_components,
+    listed,
+    little_explained,
+    single_start,
+)
 from ..._views.dominance import dominant_feature
 from ..._views.misfit import root_mean_square
 from ..._views.shares import shares
@@ -20,14 +29,6 @@ STABLE = 0.9
 # their dispersion is found by divergences, which weigh cells far out less than squares do.
 OVERDISPERSED, NOISY = 2.0, 5.0
 _MOST_NAMES = 5
-
-
-@dataclass(frozen=True)
-class Concern:
-    """What is the matter, and what to do."""
-
-    title: str
-    text: str
 
 
 def concerns(subject: Subject) -> list[Concern]:
@@ -62,7 +63,7 @@ def _unstable(subject: Subject) -> Concern | None:
         return None
     return Concern(
         "Other starts led elsewhere",
-        f"The components of the {subject.model.n_init} starts have a mean cosine of "
+        "The components of the starts have a mean cosine of "
         f"{stability:.2f} to those of the best one. Do not read much into single components; try "
         "fewer of them, or more starts (n_init).",
     )
@@ -125,14 +126,15 @@ def _noise_ratio(subject: Subject) -> float | None:
 
 
 def _unused(subject: Subject) -> Concern | None:
-    small = np.flatnonzero(shares(subject.model) < UNUSED).tolist()
+    share = shares(subject.model)
+    small = np.flatnonzero((share >= EMPTY) & (share < UNUSED)).tolist()
     if not small:
         return None
     one = len(small) == 1
     return Concern(
         "A component is hardly used" if one else "Some components are hardly used",
-        f"{_listed('Component', small)} {'has' if one else 'have'} less than {UNUSED:.0%} of the "
-        f"whole{'' if one else ' each'}. Fewer components may do; select_n_components tells how "
+        f"{listed('Component', small)} {'has' if one else 'have'} less than {UNUSED:.0%} of all "
+        f"amounts{'' if one else ' each'}. Fewer components may do; select_n_components tells how "
         "many.",
     )
 
@@ -163,9 +165,9 @@ def _never_observed(subject: Subject) -> Concern | None:
     features, samples = np.flatnonzero(empty.all(axis=0)), np.flatnonzero(empty.all(axis=1))
     parts = []
     if features.size:
-        parts.append(_listed("Feature", [subject.feature_names[i] for i in features]))
+        parts.append(listed("Feature", [subject.feature_names[i] for i in features]))
     if samples.size:
-        parts.append(_listed("Sample", [subject.sample_names[j] for j in samples]))
+        parts.append(listed("Sample", [subject.sample_names[j] for j in samples]))
     if not parts:
         return None
     return Concern(
@@ -205,16 +207,22 @@ def _looks_like_counts(subject: Subject) -> Concern | None:
     )
 
 
+# Those that need no data are also what `seminmf info` looks for.
 _RULES: tuple[Callable[[Subject], Concern | None], ...] = (
     _not_converged,
+    lambda subject: little_explained(subject.model.r2_),
     _more_parameters_than_cells,
     _unstable,
     _never_observed,
     _dominated,
+    lambda subject: empty_components(shares(subject.model)),
     _unused,
+    lambda subject: cancelling_components(subject.model.activations_, subject.components),
     _alike,
+    lambda subject: crowded_cluster(subject.model.amounts_),
     _looks_like_counts,
     _noise,
+    lambda subject: single_start(subject.model),
 )
 
 
@@ -234,13 +242,3 @@ def _size(values: NDArray) -> float:
 
 def _named(name: str) -> str:
     return f"“{name}”"
-
-
-def _listed(kind: str, names: Sequence) -> str:
-    """ "Component 3", or "Components 3, 5 and 7": the first of many."""
-    shown = [_named(name) if isinstance(name, str) else str(name) for name in names[:_MOST_NAMES]]
-    if len(names) == 1:
-        return f"{kind} {shown[0]}"
-    if len(names) > _MOST_NAMES:
-        shown.append(f"{len(names) - _MOST_NAMES} more")
-    return f"{kind}s {', '.join(shown[:-1])} and {shown[-1]}"

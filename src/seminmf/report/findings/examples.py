@@ -15,7 +15,7 @@ _MOST_EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Example:
-    """A sample, and the component's part in it: of the sum of |activation × component|."""
+    """A sample, and the component's share of all amounts in it."""
 
     sample: str
     share: float
@@ -34,13 +34,13 @@ class Examples:
     @classmethod
     def of(cls, subject: Subject, order: NDArray) -> Examples:
         """Find the samples in which a component has the largest part."""
-        sizes = subject.activations * np.abs(subject.components).sum(axis=1)
-        totals = sizes.sum(axis=1, keepdims=True)
-        parts = np.divide(sizes, totals, out=np.zeros_like(sizes), where=totals > 0)
+        amounts = subject.amounts
+        totals = amounts.sum(axis=1, keepdims=True)
+        parts = np.divide(amounts, totals, out=np.zeros_like(amounts), where=totals > 0)
         nearest = {}
         for k in order[:MOST_COMPONENTS]:
-            # Where the parts are equal, the larger activation is the better example.
-            first = np.lexsort((-sizes[:, k], -parts[:, k]))[:_MOST_EXAMPLES]
+            # Where the parts are equal, the larger amount is the better example.
+            first = np.lexsort((-amounts[:, k], -parts[:, k]))[:_MOST_EXAMPLES]
             nearest[int(k)] = [
                 Example(subject.sample_names[j], float(parts[j, k]))
                 for j in first

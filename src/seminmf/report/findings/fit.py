@@ -29,6 +29,8 @@ class Fit:
         Samples of the data that the report got.
     dispersion : float or None
         Noise level of real data.
+    r2 : float
+        R² of the data of the fit; NaN if the file of the model is too old to tell.
     scaled : bool
         Whether the features were divided by a scale.
     """
@@ -43,6 +45,7 @@ class Fit:
     settings: dict[str, str]
     n_given: int | None
     dispersion: float | None
+    r2: float
     scaled: bool
 
     @classmethod
@@ -67,6 +70,7 @@ class Fit:
             settings=_changed_settings(model),
             n_given=None if subject.data is None else len(subject.data),
             dispersion=None if known else float(model.dispersion_),
+            r2=float(model.r2_),
             scaled=subject.scale is not None,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._views.misfit import deviations_from_means, explained, root_mean_square
+from ..._views.misfit import explained, root_mean_square
 from ..subject import Subject
 
 _MOST_ROWS = 10
@@ -55,7 +55,7 @@ class Residuals:
     rmse : float
         In the unit of the data.
     r_squared : float
-        Against the means of the features; features count as in the fit.
+        As `r2` returns it: features count as in the fit. NaN if there is nothing to explain.
     n_observed : int
     features, samples : lists of Misfit
         The worst, the worst first.
@@ -76,10 +76,9 @@ class Residuals:
     @classmethod
     def of(cls, subject: Subject) -> Residuals | None:
         """Compare data and fit; None without data."""
-        residuals = subject.residuals
-        if subject.values is None or residuals is None:
+        residuals, deviations = subject.residuals, subject.deviations
+        if residuals is None or deviations is None:
             return None
-        deviations = deviations_from_means(subject.values)
         return cls(
             rmse=float(root_mean_square(residuals * subject.units)),
             r_squared=float(explained(residuals, deviations)),

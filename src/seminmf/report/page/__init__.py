@@ -94,7 +94,7 @@ def _key_figures(findings: Findings) -> Markup:
         "features": count(fit.n_features),
         "components": count(fit.n_components),
         "iterations": count(findings.convergence.n_iter),
-        "R²": None if residuals is None else ratio(residuals.r_squared),
+        "R²": ratio(fit.r2 if residuals is None else residuals.r_squared),
         "gaps": None if gaps is None else percent(gaps.count / gaps.n_cells),
     }
     tiles = [

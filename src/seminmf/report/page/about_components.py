@@ -8,7 +8,7 @@ from ..findings.examples import Examples
 from ..findings.fit import Fit
 from .bars import share_bar, signed_bars
 from .heat_map import LEVELS, signed_heat_map
-from .tables import Cell, Column, count_cell, number_cell, sortable
+from .tables import Cell, Column, count_cell, number_cell, ratio_cell, sortable
 from .wording import count, percent, shortened
 
 _N_STRONGEST = 4
@@ -23,8 +23,11 @@ def components_section(components: Components, fit: Fit) -> Markup:
     return fragment(
         element(
             "p",
-            "In the order of their shares in the sum of |activation × component| over "
-            f"{count(fit.n_samples, 'sample')} of the fit. The numbers are those of ",
+            "In the order of their shares of all that is put into "
+            f"{count(fit.n_samples, 'sample')} of the fit. An amount is what a component puts into "
+            "a sample, the sum of |activation × component| over the features; “R² lost” is what R² "
+            "of the fit falls by when a component is taken out and the others stay. The numbers "
+            "are those of ",
             element("code", "components_"),
             f", from 0.{fewer}",
         ),
@@ -43,8 +46,9 @@ def _components_table(shown: list[Component]) -> Markup:
     columns = (
         Column("No."),
         Column("Share", order="descending"),
+        Column("R² lost"),
         Column("Cluster size"),
-        Column("Mean activation"),
+        Column("Mean amount"),
         Column("Positive"),
         Column("Strongest features", numeric=False),
     )
@@ -53,8 +57,9 @@ def _components_table(shown: list[Component]) -> Markup:
         (
             Cell(f"{component.index}", component.index),
             _with_bar(component.share, component.share / largest, "neutral", "track"),
+            ratio_cell(component.r2_drop),
             count_cell(component.cluster_size),
-            number_cell(component.mean_activation),
+            number_cell(component.mean_amount),
             _with_bar(component.positive, component.positive, "positive", "negative"),
             Cell(_signed_names(component)),
         )
@@ -169,8 +174,8 @@ def examples_section(examples: Examples) -> Markup:
     return fragment(
         element(
             "p",
-            f"Samples of the {whose} in which a component has the largest part of all that the "
-            "components add up to: the purest examples of it.",
+            f"Samples of the {whose} in which a component has the largest share of all that is put "
+            "into the sample: the purest examples of it.",
         ),
         _cards(cards),
     )

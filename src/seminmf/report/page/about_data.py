@@ -50,7 +50,7 @@ def _summary(residuals: Residuals, unit: str) -> Markup:
             "p",
             "The components explain ",
             element("strong", percent(residuals.r_squared)),
-            " of the squares around the means of the features (R²). The root mean square error "
+            " of the squares of the data (R²). The root mean square error "
             f"(RMSE) of {count(residuals.n_observed, 'observed cell')} is ",
             element("strong", number(residuals.rmse)),
             ".",

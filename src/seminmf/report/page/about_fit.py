@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+from ..._views.concerns import Concern
 from ..._views.markup import Child, Markup, element
-from ..findings.concerns import Concern
 from ..findings.convergence import Convergence
 from ..findings.fit import Fit
 from .charts import distance_chart
-from .wording import count, number, shortened
+from .wording import count, number, ratio, shortened
 
 _LONGEST_SETTING = 40
 
@@ -31,6 +33,7 @@ def fit_section(fit: Fit) -> Markup:
         "Components": count(fit.n_components),
         "Fitted to": size,
         "Likelihood": fit.likelihood,
+        "Explained (R²)": None if math.isnan(fit.r2) else ratio(fit.r2),
         "Noise level (dispersion)": None if fit.dispersion is None else number(fit.dispersion),
         "Seed": fit.seed,
         "Data of this report": _given(fit),
