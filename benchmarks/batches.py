@@ -42,7 +42,7 @@ def main() -> None:
     groups = (
         (
             "SkellamSNMF",
-            SkellamSNMF(N_COMPONENTS, **common),
+            SkellamSNMF(N_COMPONENTS, dispersion=0.0, **common),
             ({"solver": "newton"}, {"solver": "em"}),
         ),
         (

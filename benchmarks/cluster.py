@@ -47,6 +47,7 @@ def data(n_chunks: int, n_samples: int = CHUNK) -> da.Array:
 def model_of(n_iter: int, n_jobs: int = 1) -> SkellamSNMF:
     return SkellamSNMF(
         N_COMPONENTS,
+        dispersion=0.0,
         solver="em",
         acceleration=None,
         tol=0,

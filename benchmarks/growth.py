@@ -137,7 +137,7 @@ def transform_table() -> None:
     """Time of `transform` and the slope that it leaves."""
     n_samples, n_features, n_components = 10_000, 200, 10
     X = synthetic(2 * n_samples, n_features, n_components)
-    model = SkellamSNMF(n_components, random_state=0, n_jobs=1).fit(X[:n_samples])
+    model = SkellamSNMF(n_components, dispersion=0.0, random_state=0, n_jobs=1).fit(X[:n_samples])
     new = X[n_samples:]
     activations = model.transform(new)
     took = best_time(lambda: model.transform(new), 3)

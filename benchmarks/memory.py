@@ -17,8 +17,8 @@ from seminmf import BayesianSkellamSNMF, SkellamSNMF
 
 name, n_samples, n_features, n_components, dtype = json.loads(sys.argv[1])
 estimator = {
-    "Newton": SkellamSNMF,
-    "EM": lambda *sizes, **options: SkellamSNMF(*sizes, solver="em", **options),
+    "Newton": lambda *sizes, **options: SkellamSNMF(*sizes, dispersion=0.0, **options),
+    "EM": lambda *sizes, **options: SkellamSNMF(*sizes, dispersion=0.0, solver="em", **options),
     "VBEM": BayesianSkellamSNMF,
 }[name]
 # The smallest fit imports what fits need.

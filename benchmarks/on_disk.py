@@ -32,8 +32,10 @@ IN_MEMORY = 200_000
 REPEATS = 3
 MEGABYTE = 2**20
 FITS = {
-    "Newton": SkellamSNMF(N_COMPONENTS, max_iter=12, tol=0, random_state=0),
-    "EM, SQUAREM": SkellamSNMF(N_COMPONENTS, solver="em", max_iter=2, tol=0, random_state=0),
+    "Newton": SkellamSNMF(N_COMPONENTS, dispersion=0.0, max_iter=12, tol=0, random_state=0),
+    "EM, SQUAREM": SkellamSNMF(
+        N_COMPONENTS, dispersion=0.0, solver="em", max_iter=2, tol=0, random_state=0
+    ),
     "VBEM, SQUAREM": BayesianSkellamSNMF(
         N_COMPONENTS, scale=0.1, max_iter=2, tol=0, random_state=0
     ),

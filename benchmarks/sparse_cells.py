@@ -36,13 +36,13 @@ from seminmf import SkellamSNMF
 sys.path.insert(0, sys.argv[1])
 from sparse_cells import N_COMPONENTS, draw
 
-SkellamSNMF(2, solver="em", max_iter=2).fit(sparse.csr_array(np.eye(9)))
+SkellamSNMF(2, dispersion=0.0, solver="em", max_iter=2).fit(sparse.csr_array(np.eye(9)))
 X = draw(int(sys.argv[2]))
 stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 with open("/proc/self/status") as file:
     now = next(1024 * int(line.split()[1]) for line in file if line.startswith("VmRSS"))
-SkellamSNMF(N_COMPONENTS, solver="em", max_iter=3, n_jobs=2, random_state=0).fit(X)
+SkellamSNMF(N_COMPONENTS, dispersion=0.0, solver="em", max_iter=3, n_jobs=2, random_state=0).fit(X)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps([max(after, before) - now + stored, stored]))
 """
