@@ -371,6 +371,9 @@ class SkellamSNMF(NoisySkellamSNMF):
             state = state._replace(
                 atoms=np.where(np.isnan(atoms), state.atoms, atoms).astype(dtype)
             )
+        if self.positive_components:
+            one_signed = state.atoms * np.array([1, 0])[:, None, None]
+            state = state._replace(atoms=normalise(one_signed).astype(dtype))
         if activations is not None:
             given = (activations / self._unit).astype(dtype)
             state = state._replace(activations=problem.executor.scatter(given))

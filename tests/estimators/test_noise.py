@@ -121,6 +121,16 @@ def test_positive_components_under_noise():
     assert cosines(W, model.components_)[0].mean() > 0.95
 
 
+@pytest.mark.parametrize("options", [{"dispersion": 0.0}, {"likelihood": "integer"}])
+@pytest.mark.parametrize("solver", ["newton", "em"])
+def test_positive_components_without_noise(options, solver):
+    X = np.round(20 * np.abs(draw(3.0, J=60, I=8, K=2, positive=True)[0]))
+    options = {**options, "solver": solver, "max_iter": 50, "random_state": 0}
+    model = SkellamSNMF(2, positive_components=True, **options).fit(X)
+    assert (model.components_ >= 0).all() and not model.atoms_[1].any()
+    assert np.diff(model.objectives_).min() >= -1e-9 * abs(model.objective_)
+
+
 def test_an_intercept():
     X, _, W, _ = draw(3.0, J=500)
     shift = np.linspace(-50, 50, 20) * X.std()

@@ -11,7 +11,6 @@ from .._data.executor import per_sample
 from .._kernels.em.rows import solve_by_em
 from .._kernels.newton.sweep import PRECISE, NewtonControl, RowProblems, sweep
 from .._model.penalties import Maximum, Penalty, Posterior
-from ..special import exp_digamma
 from . import em, vb
 from .problem import Problem
 
@@ -175,9 +174,3 @@ def posterior_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
     rate = problem.model.activations.prior.posterior_rate() / problem.model.likelihood.dispersion
     means = np.divide(shape, rate, out=np.empty(shape.shape, dtype))
     return (np.broadcast_to(rate, shape.shape).astype(dtype), means), ()
-
-
-@per_sample(rows=1)
-def geometric_samples(problem: Problem, shape: NDArray) -> tuple[tuple, tuple]:
-    """Geometric means of the activations' posterior, but for the unit."""
-    return (exp_digamma(shape) / problem.model.activations.prior.posterior_rate(),), ()

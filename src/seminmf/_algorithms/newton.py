@@ -135,8 +135,7 @@ def suits(problem: Problem) -> bool:
 def start(problem: Problem, point: em.Factors) -> NewtonState:
     """State to start from; next to noise EM hardly moves, and there is no warm-up."""
     if problem.model.has_noise:
-        objective = em.evaluate(problem, point)
-        return _first(problem, point)._replace(objective=objective, age=_WARM_UP + 1)
+        return after_warm_up(problem, point)
     return _first(problem, point)
 
 
