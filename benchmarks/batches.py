@@ -47,7 +47,7 @@ def main() -> None:
         ),
         (
             "BayesianSkellamSNMF",
-            BayesianSkellamSNMF(N_COMPONENTS, scale=0.05, **common),
+            BayesianSkellamSNMF(N_COMPONENTS, dispersion=0.05, noise=None, **common),
             ({"init": "map"}, {"init": "random"}),
         ),
     )

@@ -1,135 +1,232 @@
-"""How often do intervals hold the truth? Simulated data, where the truth is known.
+"""How often do intervals hold the truth?
 
-Prints a Markdown table of the coverage of `BayesianSkellamSNMF`'s intervals for activations,
-components and hidden cells. Run it with ``python benchmarks/interval_coverage.py``.
+Prints Markdown tables of the share of true values that lie in the 50, 90 and 99 % intervals of
+`BayesianSkellamSNMF`, in per cent. Run it with ``python benchmarks/interval_coverage.py``.
 
-Atoms and activations are drawn from the generative model, and cells in one of three ways:
+- *Simulated data*, whose truth is known (`simulated.py`): activations gamma of shape 0.5,
+  components normal, noise normal, Student's t with three degrees of freedom, or Skellam; signal /
+  noise 1, 3 and 10; with and without 20 % of the cells hidden. "Means of cells" are activations ·
+  components; "hidden cells" are observations that the fit did not see, whose intervals include the
+  noise, and "large" is the tenth of them that is largest. Components are matched by cosines.
+- *Integers*: Skellam numbers of the model itself, with components and activations from its prior.
+- *Real tables*, 20 % of the cells hidden: whether hidden cells lie in their intervals.
 
-- *integer*: Skellam noise, fitted with likelihood "integer": all is as the model has it;
-- *real, Skellam noise*: a tenth of Skellam numbers with ten times the rates (M = 10): the variance
-  of a cell is a tenth of λ₀ + λ₁, as the model has it, but the factor is for the model to find out;
-- *real, Gaussian noise*: normal noise of the same size in every cell, a tenth of the root mean
-  square of the data: not what the model assumes, and what data often are like.
-
-A tenth of the cells is hidden from the fit. Components are matched with the true ones by the
-Hungarian method, on cosines. "Means of cells" are activations · components, without noise; "hidden
-cells" are observations that the fit did not see, and their intervals include the noise.
+``--picture`` draws what part of the truth intervals of all levels hold.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import NDArray
+from real_tables import TABLES, load_table
 from scipy.optimize import linear_sum_assignment
-from sklearn.exceptions import ConvergenceWarning
+from simulated import PLAIN, gaussian, student
+from tables import row, table_head
 
 from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
+from seminmf.experiments._hidden import quiet_and_alone
 
-KINDS = ("integer", "real, Skellam noise", "real, Gaussian noise")
-SIZES = ((200, 10, 2), (500, 20, 3), (1000, 50, 5))
-HIDDEN_SHARE = 0.1
-COLUMNS = ("activations", "components", "means of cells", "hidden cells", "cosine of components")
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+SHOWN = (0.5, 0.9, 0.99)
+QUANTITIES = ("activations", "components", "amounts", "means of cells", "hidden cells", "large")
+NOISES = {"Gaussian": gaussian, "Student": student, "Skellam": None}
+RATIOS = (1.0, 3.0, 10.0)
+NUMBERS = (2, 3, 5)
+HIDDEN = 0.2
+AIM = (0.8, 0.97)
 
 
 class Case(NamedTuple):
-    """Simulated data: all cells, which of them are hidden, and the parameters behind them."""
+    """Data, and what is behind them.
 
+    Attributes
+    ----------
+    name : str
+    likelihood : str
+    X : (J, I) array
+        All cells.
+    hidden : (J, I) boolean array
+        Those that a fit does not see.
+    activations, components : arrays or None
+        Of a sum of 1 in absolute values; None for real tables.
+    n_components : int
+    """
+
+    name: str
+    likelihood: str
     X: NDArray
     hidden: NDArray
-    components: NDArray
-    activations: NDArray
+    activations: NDArray | None
+    components: NDArray | None
+    n_components: int
 
 
-def simulate(kind: str, size: tuple[int, int, int], random: RandomState) -> Case:
-    """Data of one kind and size (J, I, K)."""
-    M = {"integer": 1, "real, Skellam noise": 10, "real, Gaussian noise": np.inf}[kind]
-    # Shapes of 0.5: activations are often small, without which no semi-NMF is unique.
+def simulated(noise: str, ratio: float, n_components: int, gaps: float, seed: int) -> Case:
+    """Real data whose truth is known."""
+    kind = PLAIN._replace(n_components=n_components, noise=NOISES[noise])
+    draw = kind.draw(ratio, [seed, 0])
+    hidden = np.random.default_rng(seed).random(draw.X.shape) < gaps
+    name = f"{noise}, {ratio:g}, K = {n_components}, {'gaps' if gaps else 'whole'}"
+    return Case(name, "real", draw.X, hidden, *draw.truth, n_components)
+
+
+def integers(n_components: int, gaps: float, seed: int) -> Case:
+    """Counts of the model itself."""
     X, atoms, activations = sample_skellam_snmf(
-        *size, M=M, activation_shape=0.5, atom_shape=0.5, random_state=random
+        500, 20, n_components, activation_shape=0.5, atom_shape=0.5, random_state=seed
     )
-    if kind == "real, Gaussian noise":
-        X = X + 0.1 * np.sqrt(np.mean(X**2)) * random.normal(size=X.shape)
-    hidden = random.uniform(size=X.shape) < HIDDEN_SHARE
-    return Case(X, hidden, atoms[0] - atoms[1], activations)
+    hidden = np.random.default_rng(seed).random(X.shape) < gaps
+    name = f"integers, K = {n_components}, {'gaps' if gaps else 'whole'}"
+    return Case(name, "integer", X, hidden, activations, atoms[0] - atoms[1], n_components)
 
 
-def fit(case: Case, kind: str, random: RandomState) -> BayesianSkellamSNMF:
-    """The estimator with its default priors, best of three starts."""
-    model = BayesianSkellamSNMF(
-        len(case.components),
-        likelihood=kind.split(",")[0],
-        n_init=3,
-        max_iter=5000,
-        random_state=random,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(np.where(case.hidden, np.nan, case.X))
-
-
-def match(found: NDArray, true: NDArray) -> tuple[NDArray, float]:
-    """Index of the found component for each true one, and the mean cosine of the pairs."""
-    lengths = np.outer(np.linalg.norm(true, axis=1), np.linalg.norm(found, axis=1))
-    cosines = true @ found.T / np.where(lengths > 0, lengths, 1)
-    rows, columns = linear_sum_assignment(-cosines)
-    return columns, float(cosines[rows, columns].mean())
+def real(name: str, n_components: int, seed: int) -> Case:
+    """A real table."""
+    X = load_table(name, 500)
+    hidden = np.random.default_rng(seed).random(X.shape) < HIDDEN
+    n_components = min(n_components, X.shape[1] - 1)
+    return Case(f"{name}, K = {n_components}", "real", X, hidden, None, None, n_components)
 
 
 def share_inside(truth: NDArray, lower: NDArray, upper: NDArray) -> float:
     """Share of the true values between the two ends."""
-    return float(np.mean((lower <= truth) & (truth <= upper)))
+    return float(np.mean((lower <= truth) & (truth <= upper))) if truth.size else np.nan
 
 
-def interval_of_means(
-    model: BayesianSkellamSNMF, level: float, n_draws: int = 200
-) -> tuple[NDArray, NDArray]:
-    """Intervals of activations · components, from draws."""
-    activations, atoms = model.sample(n_draws, random_state=0)
-    means = activations @ (atoms[:, 0] - atoms[:, 1])
-    lower, upper = np.quantile(means, ((1 - level) / 2, (1 + level) / 2), axis=0)
-    return lower, upper
-
-
-def coverage(case: Case, model: BayesianSkellamSNMF, level: float) -> list[float]:
-    """One number for each of `COLUMNS`."""
-    order, cosine = match(model.components_, case.components)
-    activations, components = model.interval(level)
+def shares(case: Case, posterior: str) -> NDArray:
+    """What intervals hold, (quantities, levels); NaN where nothing is known."""
     gappy = np.where(case.hidden, np.nan, case.X)
-    _, lower, upper = model.impute(gappy, return_interval=True, level=level)
+    options = {"likelihood": case.likelihood, "posterior": posterior, "random_state": 0}
+    model = BayesianSkellamSNMF(case.n_components, **options)
+    if case.components is None:
+        model.set_params(fit_intercept=True)
+    with quiet_and_alone(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(gappy)
+    return np.column_stack([shares_of(case, model, gappy, level) for level in LEVELS])
+
+
+def shares_of(case: Case, model: BayesianSkellamSNMF, gappy: NDArray, level: float) -> list[float]:
+    """What intervals of one level hold, one number for each of `QUANTITIES`."""
+    found = [np.nan] * 4
+    if case.components is not None and case.activations is not None:
+        activations, components = case.activations, case.components
+        order = match(model.components_, components)
+        intervals = model.interval(level)
+        sizes = np.abs(components).sum(axis=1)
+        found = [
+            share_inside(activations, *(end[:, order] for end in intervals.activations)),
+            share_inside(components, *(end[order] for end in intervals.components)),
+            share_inside(activations * sizes, *(end[:, order] for end in intervals.amounts)),
+            share_inside(activations @ components, *intervals.cells),
+        ]
+    if not case.hidden.any():
+        return [*found, np.nan, np.nan]
+    _, *ends = model.impute(gappy, return_interval=True, level=level)
+    cells, *ends = (array[case.hidden] for array in (case.X, *ends))
+    large = np.abs(cells) >= np.quantile(np.abs(cells), 0.9)
+    of_large = share_inside(cells[large], *(end[large] for end in ends))
+    return [*found, share_inside(cells, *ends), of_large]
+
+
+def match(found: NDArray, true: NDArray) -> NDArray:
+    """Index of the found component for each true one."""
+    lengths = np.outer(np.linalg.norm(true, axis=1), np.linalg.norm(found, axis=1))
+    cosines = true @ found.T / np.where(lengths > 0, lengths, 1)
+    return linear_sum_assignment(-cosines)[1]
+
+
+def cases(parts: list[str], seed: int) -> list[partial]:
+    """All data, each made when it is needed."""
+    made = []
+    if "simulated" in parts:
+        made += [
+            partial(simulated, noise, ratio, n_components, gaps, seed)
+            for noise in NOISES
+            for ratio in RATIOS
+            for n_components in NUMBERS
+            for gaps in (0.0, HIDDEN)
+        ]
+    if "integers" in parts:
+        made += [partial(integers, K, gaps, seed) for K in NUMBERS for gaps in (0.0, HIDDEN)]
+    if "real" in parts:
+        made += [partial(real, name, K, seed) for name in TABLES for K in (4, 8)]
+    return made
+
+
+def measure(make: partial, posterior: str) -> tuple[str, NDArray]:
+    """The name of some data, and what intervals hold there."""
+    case = make()
+    return case.name, shares(case, posterior)
+
+
+def picture(found: dict[str, NDArray], path: str) -> None:
+    """What intervals of all levels hold, for each quantity."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(QUANTITIES), figsize=(16, 3.4), sharey=True)
+    for quantity, name in enumerate(QUANTITIES):
+        axis = axes[quantity]
+        axis.plot([0, 1], [0, 1], color="0.6", lw=1)
+        for held in found.values():
+            axis.plot(LEVELS, held[quantity], color="C0", alpha=0.25, lw=1)
+        means = np.nanmean([held[quantity] for held in found.values()], axis=0)
+        axis.plot(LEVELS, means, color="C3", lw=2)
+        axis.set(title=name, xlabel="level", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes[0].set_ylabel("share that intervals hold")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def in_percent(held: NDArray) -> list[str]:
+    """For each quantity the shares at the levels that are shown."""
+    columns = [LEVELS.index(level) for level in SHOWN]
     return [
-        share_inside(case.activations, *(end[:, order] for end in activations)),
-        share_inside(case.components, *(end[order] for end in components)),
-        share_inside(case.activations @ case.components, *interval_of_means(model, level)),
-        share_inside(*(array[case.hidden] for array in (case.X, lower, upper))),
-        cosine,
+        "–" if np.isnan(numbers).any() else " ".join(f"{100 * n:.0f}" for n in numbers)
+        for numbers in held[:, columns]
     ]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--repeats", type=int, default=5, help="data sets for each row")
-    parser.add_argument("--level", type=float, default=0.9, help="nominal coverage")
+    parser.add_argument("--draws", type=int, default=2, help="data sets for each row")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--parts", default="simulated,integers,real", help="of these", metavar="NAME,…"
+    )
+    parser.add_argument("--posterior", default="auto")
+    parser.add_argument("--picture", metavar="PATH", help="draw calibration curves of all rows")
     options = parser.parse_args()
-    print(f"Coverage of {options.level:.0%} intervals, mean of {options.repeats} data sets.\n")
-    print("| data | samples, features, components |", " | ".join(COLUMNS), "|")
-    print("|---|---|" + "---|" * len(COLUMNS))
-    for kind in KINDS:
-        for size in SIZES:
-            rows = []
-            for repeat in range(options.repeats):
-                random = RandomState(options.seed + repeat)
-                case = simulate(kind, size, random)
-                rows.append(coverage(case, fit(case, kind, random), options.level))
-            *shares, cosine = np.mean(rows, axis=0)
-            cells = [*(f"{share:.0%}" for share in shares), f"{cosine:.3f}"]
-            print(f"| {kind} | {', '.join(map(str, size))} |", " | ".join(cells), "|", flush=True)
+    seeds = range(options.seed, options.seed + options.draws)
+    made = [make for seed in seeds for make in cases(options.parts.split(","), seed)]
+    found: dict[str, list[NDArray]] = {}
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for name, held in pool.map(measure, made, [options.posterior] * len(made)):
+            found.setdefault(name, []).append(held)
+    means = {name: np.mean(parts, axis=0) for name, parts in found.items()}
+    levels = ", ".join(f"{100 * level:.0f}" for level in SHOWN)
+    print(f"Per cent in intervals of {levels} %, mean of {options.draws} data sets.\n")
+    print("\n".join(table_head(["data", *QUANTITIES])))
+    for name, held in means.items():
+        print(row([name, *in_percent(held)]))
+    ninety = np.array([held[:, LEVELS.index(0.9)] for held in means.values()])
+    print()
+    aim = f"{AIM[0]:.0%} to {AIM[1]:.0%}"
+    for quantity, column in zip(QUANTITIES, ninety.T, strict=True):
+        known = column[~np.isnan(column)]
+        if len(known):
+            share = np.mean((AIM[0] <= known) & (known <= AIM[1]))
+            print(f"{quantity}: 90 % intervals hold {aim} in {share:.0%} of rows.")
+    if options.picture:
+        picture(means, options.picture)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ name, n_samples, n_features, n_components, dtype = json.loads(sys.argv[1])
 estimator = {
     "Newton": lambda *sizes, **options: SkellamSNMF(*sizes, dispersion=0.0, **options),
     "EM": lambda *sizes, **options: SkellamSNMF(*sizes, dispersion=0.0, solver="em", **options),
-    "VBEM": BayesianSkellamSNMF,
+    "VBEM": lambda *sizes, **options: BayesianSkellamSNMF(
+        *sizes, posterior="mean-field", **options
+    ),
 }[name]
 # The smallest fit imports what fits need.
 estimator(1, max_iter=2, n_jobs=2).fit(np.eye(3, n_features, dtype=dtype))

@@ -37,7 +37,7 @@ FITS = {
         N_COMPONENTS, dispersion=0.0, solver="em", max_iter=2, tol=0, random_state=0
     ),
     "VBEM, SQUAREM": BayesianSkellamSNMF(
-        N_COMPONENTS, scale=0.1, max_iter=2, tol=0, random_state=0
+        N_COMPONENTS, dispersion=0.1, noise=None, max_iter=2, tol=0, random_state=0
     ),
 }
 

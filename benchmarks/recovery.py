@@ -10,8 +10,8 @@ core, nearly all of it for the tuned method.
 activations that are gamma of shape 0.5, normal components, Gaussian noise; each other row changes
 one thing. ``recovery_peers.py`` has the methods:
 
-- *seminmf*: ``SkellamSNMF``, nothing set but the number of components, one start; *paper*: the same
-  with the paper's M = ∞; *euclidean*: ``EuclideanSNMF``;
+- *seminmf*: ``SkellamSNMF``, nothing set but the number of components; *paper*: the same with the
+  paper's M = ∞; *euclidean*: ``EuclideanSNMF``;
 - *dictionary*: scikit-learn's ``DictionaryLearning`` with a positive code, with the alpha (in units
   of the noise) and, where they matter, the units of features that come nearest to the truth: tuned
   with what nobody knows; *dictionary-1*: alpha 1, on data in units of their standard deviation;
@@ -23,7 +23,8 @@ Components are matched by the Hungarian method, on cosines. "cos" is the mean co
 
 Three more questions are asked with an option each: ``--stability``, do other seeds find other
 components; ``--gaps``, how well hidden cells of real tables are filled; ``--units``, does the unit
-of the data or of its features matter. ``recovery_real.py`` has them.
+of the data or of its features matter. ``recovery_real.py`` has them. ``--told`` asks what it brings
+to say what is known of noise or signs.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from joblib import Parallel, delayed
 from real_tables import TABLES
 from recovery_peers import DEFAULT, METHODS, PROTOTYPE, methods
 from recovery_scores import score
+from recovery_told import told
 from simulated import KINDS
 from tables import row, table_head
 
@@ -275,6 +277,7 @@ def parse() -> argparse.Namespace:
     questions.add_argument("--stability", action="store_true", help="do seeds agree?")
     questions.add_argument("--gaps", action="store_true", help="how are hidden cells filled?")
     questions.add_argument("--units", action="store_true", help="do units matter?")
+    questions.add_argument("--told", action="store_true", help="what does knowing more bring?")
     parser.add_argument(
         "--tables",
         type=names_among(TABLES),
@@ -295,6 +298,8 @@ def main() -> None:
     begin = time.perf_counter()
     if recovery_real.is_asked(options):
         recovery_real.answer(options)
+    elif options.told:
+        print("\n".join(told(options)))
     else:
         if options.load:
             records = pd.concat([pd.read_csv(path) for path in options.load])

@@ -50,7 +50,7 @@ def answer(options: argparse.Namespace) -> None:
 
 
 def fit(X: NDArray, n_components: int, seed: int, **settings: object) -> SkellamSNMF:
-    """One start, one thread, no warnings."""
+    """One thread, no warnings."""
     with quiet_and_alone():
         return ours(SkellamSNMF, n_components, seed, **settings).fit(X)
 
@@ -76,7 +76,7 @@ def stability(options: argparse.Namespace) -> Iterator[str]:
         X = load_table(name, options.most_rows)
         numbers = sorted({COMMON_NUMBER, TABLES[name].n_components})
         tasks += [(name, X, number) for number in numbers if number <= X.shape[1]]
-    yield f"Mean cosine of matched components of {N_SEEDS} seeds, one start each.\n"
+    yield f"Mean cosine of matched components of {N_SEEDS} seeds, one fit each.\n"
     yield from table_head(["data", "samples, features", "K", "seminmf", "paper, M = ∞"])
     fits = [(X, number, options.seed) for _, X, number in tasks]
     found = []

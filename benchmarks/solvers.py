@@ -66,9 +66,14 @@ def _accelerated(name: str, algorithm: Any) -> dict[str, Solver]:
 
 
 def noise_level(case: Case) -> float:
-    """The scale that BayesianSkellamSNMF chooses for a case."""
+    """The dispersion that BayesianSkellamSNMF chooses for a case without a component for noise."""
     model = BayesianSkellamSNMF(
-        case.n_components, likelihood=case.likelihood, max_iter=0, random_state=0, n_jobs=1
+        case.n_components,
+        likelihood=case.likelihood,
+        noise=None,
+        max_iter=0,
+        random_state=0,
+        n_jobs=1,
     )
     return model.fit(case.X).dispersion_
 

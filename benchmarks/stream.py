@@ -71,7 +71,8 @@ def run(name: str, most: int) -> tuple[NDArray, float]:
         if number >= FIRST:
             learned = learner.estimator_.set_params(init="prior")
             # The same but for the prior, which does not say where to start.
-            fixed = BayesianSkellamSNMF(**start.get_params()).set_params(scale=learner.scale_)
+            fixed = BayesianSkellamSNMF(**start.get_params())
+            fixed.set_params(dispersion=learner.dispersion_, noise=None)
             errors.append(errors_of_window([learned, fixed], seen, X))
         begin = time.perf_counter()
         learner.partial_fit(seen)
