@@ -72,9 +72,12 @@ def multipliers(x, rates, likelihood):
 # --- One pass over the data ---
 
 
-def expected_counts(X, activations, atoms, likelihood, sample_weight):
-    """Hidden counts of each activation (J, K) and each atom (2, K, I)."""
-    rates = activations @ atoms
+def expected_counts(X, activations, atoms, likelihood, sample_weight, background=0.0):
+    """Hidden counts of each activation (J, K) and each atom (2, K, I).
+
+    `background` (2, J, I) has rates without any component.
+    """
+    rates = activations @ atoms + background
     U = np.ones_like(rates)
     for j, i in np.ndindex(X.shape):
         U[:, j, i] = multipliers(X[j, i], rates[:, j, i], likelihood)
@@ -174,6 +177,7 @@ def vb_iteration(
     atom_shape=1.0,
     sample_weight=None,
     frozen=None,
+    background=0.0,
 ):
     """One iteration of Algorithm 2, on the posterior shapes. The posterior rate is 1 + β, always.
 
@@ -185,6 +189,7 @@ def vb_iteration(
         geometric_atoms(atom_shape_post),
         likelihood,
         weights_of(sample_weight, X),
+        background,
     )
     new_atom_shape = keep_frozen(atom_counts + atom_shape, atom_shape_post, frozen)
     return counts + activation_shape, new_atom_shape
@@ -215,19 +220,24 @@ def vb_bound(
     activation_rate=1e-3,
     atom_shape=1.0,
     sample_weight=None,
+    background=0.0,
 ):
     """The normalised ELBO g of the paper's appendix, corrected."""
     weights = weights_of(sample_weight, X)
-    rows = bound_of_data(X, activation_shape_post, atom_shape_post, likelihood, activation_rate)
+    shapes = activation_shape_post, atom_shape_post
+    rows = bound_of_data(X, *shapes, likelihood, activation_rate, background)
     rows += bound_of_activations(activation_shape_post, activation_shape, activation_rate)
     return float(weights @ rows + bound_of_atoms(atom_shape_post, atom_shape))
 
 
-def bound_of_data(X, activation_shape_post, atom_shape_post, likelihood, activation_rate):
+def bound_of_data(
+    X, activation_shape_post, atom_shape_post, likelihood, activation_rate, background
+):
     """g_Z, a term for each sample."""
     rates = geometric_activations(activation_shape_post, activation_rate) @ geometric_atoms(
         atom_shape_post
     )
+    all_rates = rates + background
     rows = -np.sum(activation_shape_post / (1 + np.asarray(activation_rate)), axis=1)
     for j, i in np.ndindex(X.shape):
         total = rates[:, j, i].sum()
@@ -235,7 +245,7 @@ def bound_of_data(X, activation_shape_post, atom_shape_post, likelihood, activat
             rows[j] += total
         else:
             # The appendix has no −Σℓ̄ in an observed cell: −Σ E[λ] stands for it.
-            rows[j] += log_likelihood(X[j, i], rates[:, j, i], likelihood) + total
+            rows[j] += log_likelihood(X[j, i], all_rates[:, j, i], likelihood) + total
     return rows
 
 

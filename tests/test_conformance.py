@@ -51,7 +51,7 @@ EM = Inference(
 VBEM = Inference(
     name="vbem",
     estimator=BayesianSkellamSNMF,
-    options={"scale": 1.0},
+    options={"posterior": "mean-field"},
     start=("activation_shape", "atom_shape"),
     state=("activation_shape_", "atom_shape_"),
     trace="lower_bounds_",
@@ -108,7 +108,7 @@ class Case(NamedTuple):
     def fit(self, from_start, **options):
         """The estimator, fitted; from the common start or from its own."""
         priors = {f"{name}_prior": value for name, value in self.prior.items()}
-        if self.inference.estimator is SkellamSNMF and self.likelihood == "real":
+        if self.likelihood == "real":
             priors["dispersion"] = 0.0
         estimator = self.inference.estimator(
             K,
@@ -156,7 +156,7 @@ class Case(NamedTuple):
 
 PLAIN = {
     "em": EM._replace(options={"solver": "em", "acceleration": None}),
-    "vbem": VBEM._replace(options={"scale": 1.0, "acceleration": None}),
+    "vbem": VBEM._replace(options=VBEM.options | {"acceleration": None}),
 }
 INFERENCES = PLAIN | {
     f"{name} {method}": plain._replace(options=plain.options | {"acceleration": method})

@@ -239,16 +239,18 @@ def test_priors_that_are_no_numbers(estimator, name, value):
     assert_refuses(f"^{name} must be ", estimator(**{name: value}).fit, data())
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "automatic", None, [1.0], True])
-def test_scale(value):
-    match = r"^scale must be 'auto' or a number above 0; found "
-    assert_refuses(match, BayesianSkellamSNMF(scale=value).fit, data())
+@pytest.mark.parametrize("estimator", [SkellamSNMF, BayesianSkellamSNMF])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "automatic", None, [1.0], True])
+def test_dispersion(estimator, value):
+    match = r"^dispersion must be 'auto' or a number of at least 0; found "
+    assert_refuses(match, estimator(dispersion=value).fit, data())
 
 
-@pytest.mark.parametrize("value", [0.5, 2, 10.0])
-def test_scale_of_integers(value):
-    match = rf"^scale must be 1 or 'auto' for likelihood='integer'; found {value!r}\.$"
-    assert_refuses(match, BayesianSkellamSNMF(likelihood="integer", scale=value).fit, data())
+@pytest.mark.parametrize("estimator", [SkellamSNMF, BayesianSkellamSNMF])
+@pytest.mark.parametrize("value", [0.0, 0.5, 2, 10.0])
+def test_dispersion_of_integers(estimator, value):
+    match = rf"^dispersion must be 'auto' or 1 for likelihood='integer'; found {value!r}\.$"
+    assert_refuses(match, estimator(likelihood="integer", dispersion=value).fit, data())
 
 
 # --- Arguments of fit ---
@@ -374,7 +376,8 @@ def test_frozen(estimator, frozen, found):
 
 
 def test_frozen_needs_atoms(estimator):
-    match = "^frozen components must have their atoms given; found none or NaN"
+    name = next(iter(starts(estimator)))
+    match = f"^frozen components must have their {name} given; found none or NaN"
     assert_refuses(match, estimator(K).fit, data(), frozen=[1])
     start = starts(estimator)
     for value in start.values():

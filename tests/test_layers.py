@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "seminmf"
 LAYERS = (
     ("cli", "demo", "_commands", "experiments"),
     ("report", "plot", "io"),
-    ("selection", "prior_learning", "_selection", "_prior_learning"),
+    ("selection", "prior_learning", "_selection", "_prior_learning", "_resampling"),
     ("skellam", "bayesian", "euclidean"),
     ("_estimators",),
     ("_algorithms",),

@@ -27,7 +27,7 @@ def expected_failures(estimator):
     """Checks that cannot apply."""
     if isinstance(estimator, EuclideanSNMF):
         return {DENSE: "random starts are drawn sample by sample, those of weight 0 as well"}
-    if isinstance(estimator, SkellamSNMF):
+    if isinstance(estimator, (SkellamSNMF, BayesianSkellamSNMF)):
         reason = "the price is chosen by cells that are held back at random, sample by sample"
         return {DENSE: reason, SPARSE: reason}
     return {}
@@ -36,8 +36,8 @@ def expected_failures(estimator):
 def expected_failures_of_long_fits(estimator):
     """Extrapolation makes rounding grow beyond the 1e-7 that the checks allow."""
     reason = "extrapolation makes rounding grow; the tests of a repeated sample say what holds"
-    failures = {SkellamSNMF: [SPARSE], BayesianSkellamSNMF: [DENSE, SPARSE]}
-    return expected_failures(estimator) | dict.fromkeys(failures.get(type(estimator), []), reason)
+    failures = [] if isinstance(estimator, EuclideanSNMF) else [DENSE, SPARSE]
+    return expected_failures(estimator) | dict.fromkeys(failures, reason)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -75,7 +75,10 @@ def weighted_and_repeated(estimator, kind=np.asarray):
     [
         (SkellamSNMF(dispersion=0.0, max_iter=300, random_state=0), np.asarray),
         (SkellamSNMF(dispersion=0.0, max_iter=300, acceleration=None, random_state=0), csr_array),
-        (BayesianSkellamSNMF(max_iter=300, acceleration=None, random_state=0), np.asarray),
+        (
+            BayesianSkellamSNMF(dispersion=0.0, max_iter=300, acceleration=None, random_state=0),
+            np.asarray,
+        ),
     ],
     ids=["newton", "em of sparse data", "vbem"],
 )
@@ -89,12 +92,13 @@ def test_a_weight_is_a_repeated_sample(estimator, kind):
     np.testing.assert_allclose(weighted.components_, repeated.components_, **tolerance)
 
 
-def test_a_weight_is_a_repeated_sample_where_noise_is_sought():
+@pytest.mark.parametrize("estimator", [SkellamSNMF, BayesianSkellamSNMF])
+def test_a_weight_is_a_repeated_sample_where_noise_is_sought(estimator):
     """But for the choice of the price, for which cells are held back at random."""
     X = data()
     weights = np.tile([1.0, 2.0], 20)
-    weighted = SkellamSNMF(3, random_state=0).fit(X, sample_weight=weights)
-    repeated = SkellamSNMF(3, random_state=0).fit(np.repeat(X, weights.astype(int), axis=0))
+    weighted = estimator(3, random_state=0).fit(X, sample_weight=weights)
+    repeated = estimator(3, random_state=0).fit(np.repeat(X, weights.astype(int), axis=0))
     np.testing.assert_allclose(weighted.noise_, repeated.noise_, rtol=0.1)
     cosines = matched_cosines(weighted.components_, repeated.components_)
     assert cosines.min() > 0.99
@@ -102,7 +106,7 @@ def test_a_weight_is_a_repeated_sample_where_noise_is_sought():
 
 def test_a_weight_leads_where_a_repeated_sample_does_with_extrapolation():
     """Rounding grows on the way, and the ways part; their ends are the same."""
-    estimator = BayesianSkellamSNMF(max_iter=3000, tol=1e-7, random_state=0)
+    estimator = BayesianSkellamSNMF(dispersion=0.0, max_iter=3000, tol=1e-7, random_state=0)
     weighted, repeated, _ = weighted_and_repeated(estimator)
     assert weighted.converged_ and repeated.converged_
     assert weighted.lower_bound_ == pytest.approx(repeated.lower_bound_, rel=1e-6)
@@ -138,7 +142,10 @@ def test_grid_search_over_the_rate(estimator):
     X = data()
     rates = [1e-3, 1e-1, 1e2]
     search = GridSearchCV(
-        estimator(3, random_state=0), {"activation_rate_prior": rates}, cv=3, error_score="raise"
+        estimator(3, dispersion=0.0, random_state=0),
+        {"activation_rate_prior": rates},
+        cv=3,
+        error_score="raise",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

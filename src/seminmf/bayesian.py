@@ -18,28 +18,47 @@ from ._algorithms.activations import (
     refine_posterior,
     solve_maximum,
     solve_posterior,
+    solve_roughly,
 )
 from ._algorithms.choice import choose_algorithm
 from ._algorithms.loop import UNRECORDED, Result, Stopping
 from ._algorithms.problem import Problem
 from ._algorithms.start import METHODS as STARTS
 from ._algorithms.start import start
-from ._data.source import Data
 from ._estimators import validation as check
-from ._estimators.batches import BatchSkellamSNMF
-from ._estimators.build import find_dispersion
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
-from ._estimators.posterior import PosteriorSkellamSNMF
-from ._estimators.runs import Runner
+from ._estimators.noise import Given
+from ._estimators.noisy import NOISE_ARRAYS, before_dispersion
+from ._estimators.notices import warn_user
+from ._estimators.runs import Runner, best_run
+from ._estimators.sampled import DRAW_ARRAYS, SampledSkellamSNMF
 from ._estimators.transaction import fits
-from ._model.model import Priors
+from ._model.likelihoods import takes_integers
+from ._model.model import LengthPrice, Model, Priors
+from ._model.priors import normalise
+from .skellam import SkellamSNMF
 
 # How far the point is fitted that the posterior starts from, with init="map".
 _MODE_TOLERANCE = 1e-4
+# The prior's shape of atoms of a sign that components do not have: none ever comes from it.
+_NO_SHAPE = 1e-30
 
 
-class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
+def _before_dispersion(given: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a file from when the paper's model was fitted to X / scale."""
+    if "scale" not in given:
+        return given
+    scale = given.pop("scale")
+    if scale != 1.0 and not takes_integers(given.get("likelihood")):
+        warn_user(
+            f"The file is of a fit with scale={scale!r}, which BayesianSkellamSNMF has no more: "
+            "the model answers as before, but its fit cannot be repeated."
+        )
+    return {"activation_rate_prior": 1e-3, "n_init": 1} | before_dispersion(given)
+
+
+class BayesianSkellamSNMF(SampledSkellamSNMF):
     """Semi-nonnegative matrix factorization with a posterior for everything.
 
     Parameters
@@ -47,16 +66,41 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
     n_components : int, default=2
         Number of components, K.
     likelihood : {"real", "integer"}, default="real"
-        "real" for any numbers (M = ∞ of the paper), "integer" for counts and differences of counts
-        (M = 1).
-    activation_shape_prior : float or array-like, default=1.0
+        "real" for any numbers, "integer" for counts and differences of counts (M = 1 of the paper,
+        a dispersion of 1).
+    dispersion : "auto" or float, default="auto"
+        φ = 1 / M, in the unit of X: a component adds φ Σ|W| λ to the variance of a cell. "auto" is
+        such that this is small against the noise. 0.0 is the paper's M = ∞, whose posterior depends
+        on the unit of X.
+    noise : {"auto", "feature", "same", None}, default="auto"
+        Noise that no component explains, as a component of its own, equal in both signs: a level
+        for each feature, the same for all, or none. "auto" is "feature", and None for integers, for
+        a dispersion of 0.0 and where `fit` is given `cell_noise`. The levels are found before the
+        posterior, as those of `SkellamSNMF` are, and taken as known by it.
+    positive_components : bool, default=False
+        Whether components are at least 0. Noise may then make X negative, the components do not.
+    fit_intercept : bool, default=False
+        Whether a number for each feature is added to activations · components. It needs noise.
+    activation_shape_prior : "auto", float or array-like, default="auto"
         Shape of the activations' gamma prior: a number, or broadcasting to
-        (n_samples, n_components).
-    activation_rate_prior : float or array-like, default=1e-3
-        Its rate, above 0, for data in units of `scale`.
-    atom_shape_prior : float or array-like, default=1.0
+        (n_samples, n_components). "auto" learns one for each component where the posterior is
+        correlated, and is 1 for a mean field, under which a shape cannot be learned.
+    activation_rate_prior : "auto", float or array-like, default="auto"
+        Its rate, above 0, for activations in units of the dispersion, or of X if that is 0. "auto"
+        is learned with the shape where the posterior is correlated. For a mean field it is in
+        proportion to a component's length in units of the noise, by a factor that is found with
+        the noise; without noise it is 1e-3.
+    atom_shape_prior : "auto", float or array-like, default="auto"
         Shape of the atoms' Dirichlet prior: a number, or broadcasting to
-        (2, n_components, n_features).
+        (2, n_components, n_features). "auto" is 1 for a mean field. Where the posterior is
+        correlated it is learned for integers; for real numbers no direction of a component is
+        preferred, in units of the noise.
+    posterior : {"auto", "correlated", "mean-field"}, default="auto"
+        "correlated" draws from the joint posterior of activations, components and noise, by Gibbs
+        sampling: what the data leave open is then part of the intervals. "mean-field" is the
+        paper's VBEM, in which all are independent, and intervals too narrow. "auto" is
+        "correlated" where that can be had: for dense data in memory, integers or real numbers in a
+        model with noise, without batches.
     acceleration : {"squarem", "parabolic", None}, default="squarem"
         How VBEM is extrapolated. An iteration is then a cycle of three or four passes over the
         data, of which two are the paper's iterations; the bound never falls. With None an
@@ -64,13 +108,14 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
     init : {"random", "kmeans", "svd", "prior", "map"}, default="random"
         Start values, where `fit` is not given any. "map" is the maximum a posteriori, found by
         Newton's method from a random start.
-    n_init : int, default=1
-        Number of starts, of which the one with the best bound is kept.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the best is kept. "auto" is 10 where noise is sought, which costs
+        little, and else 1.
     max_iter : int, default=3000
-        Most iterations of a run.
+        Most iterations of a run, or sweeps of the sampler, which takes 300 to 2500 of them.
     tol : float, default=1e-4
-        A run has converged when the bound gained less than `tol` times its size over the last 20
-        iterations. 0 never stops before `max_iter`.
+        A run of VBEM has converged when the bound gained less than `tol` times its size over the
+        last 20 iterations. 0 never stops before `max_iter`.
     check_integer : bool, default=True
         Whether likelihood "integer" refuses data that are no integers.
     random_state : int, RandomState or None, default=None
@@ -79,10 +124,6 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         Threads. None and -1 are all cores; small problems use one in any case.
     verbose : int, default=0
         1 shows a progress bar.
-    scale : float or "auto", default="auto"
-        X / scale is what the model sees: for real data the unit of X is the dispersion, and all
-        posteriors depend on it. "auto" takes the dispersion of a preliminary fit, so that results
-        do not depend on the unit. 1.0 is the paper's model, and the only one for integers.
     sparse_zeros : {"missing", "observed"}, default="missing"
         What cells are that a sparse X does not store: gaps, or data that are 0.
     batch_size : int or None, default=None
@@ -106,22 +147,38 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         R² of the observed cells, 1 − Σ (x − activations · components)² / Σ x²; `r2` has more on it.
     r2_drop_ : ndarray of shape (n_components,)
         What R² falls by when a component is taken out and the others stay as they are.
+    posterior_ : {"correlated", "mean-field"}
+        Which posterior the fit has.
     atom_shape_ : ndarray of shape (2, n_components, n_features)
-        Dirichlet posterior of the atoms.
+        Dirichlet posterior of the atoms of a mean field. Of draws, the Dirichlet distributions that
+        have their means and total variance.
     activation_shape_, activation_rate_ : ndarrays of shape (n_samples, n_components)
-        Gamma posteriors of the activations, in the unit of X.
+        Gamma posteriors of the activations of a mean field, in the unit of X. Of draws, the gamma
+        distributions that have their means and variances.
     lower_bound_ : float
-        Normalised evidence lower bound (ELBO) of X / scale.
+        Normalised evidence lower bound (ELBO) of X, in units of the dispersion, of a mean field. Of
+        draws, their mean log-likelihood, which is no bound.
     lower_bounds_ : ndarray of shape (n_iter_ + 1,)
-        Its values from the start to the end.
+        Its values from the start to the end; the log-likelihood after each sweep.
     n_iter_ : int
-        Iterations of the best run, and batches since.
+        Iterations of the best run, and batches since; sweeps of the sampler.
     converged_ : bool
-        Whether that run met the rule of `tol`.
+        Whether that run met the rule of `tol`; whether both halves of the draws have the same
+        components.
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}
-        Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
+        Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C. Draws that
+        have not settled count as "max_iter".
     dispersion_ : float
-        The scale that was used.
+        The dispersion, in the unit of X; 1 for integers and for `dispersion=0.0`.
+    noise_ : ndarray of shape (n_features,)
+        Standard deviation of each feature's noise, in the unit of X; 0 without a component for it.
+    intercept_ : ndarray of shape (n_features,)
+        What is added to activations · components; 0 without `fit_intercept`.
+    activation_shape_prior_, activation_rate_prior_ : ndarrays of shape (n_components,)
+        The prior that was used, or the mean of what was learned; (n_samples, n_components) if each
+        sample was given its own.
+    atom_shape_prior_ : ndarray of shape (2, n_components, n_features)
+        The prior of the atoms that was used; 1 where the posterior is correlated.
     component_stability_ : ndarray of shape (n_components,)
         Mean cosine of each component with its match in the other starts; NaN for a single start.
     stability_ : float
@@ -134,8 +191,8 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
 
     Notes
     -----
-    The posterior is a mean-field approximation, and its intervals are too narrow; the page on
-    intervals in the documentation says by how much.
+    The page on intervals in the documentation has what they hold of known truths: those of a
+    correlated posterior about what they say, those of a mean field far less.
 
     References
     ----------
@@ -154,6 +211,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
 
     _starts = (*STARTS, "map")
     _needs_rate = True
+    _dispersion_share = 0.05
     _fitted_fields = FittedFields(
         arrays={
             "atoms_": ArrayField("2KI"),
@@ -162,8 +220,12 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
             "activation_shape_": ArrayField("JK", "positive"),
             "activation_rate_": ArrayField("JK", "positive"),
             "lower_bounds_": TRACE,
+            **NOISE_ARRAYS,
+            **DRAW_ARRAYS,
         },
-        scalars={**COMMON_SCALARS, "dispersion_": float, "lower_bound_": float},
+        scalars={**COMMON_SCALARS, "dispersion_": float, "lower_bound_": float, "_price": float},
+        defaults={"_price": float("nan")},
+        older_parameters=_before_dispersion,
         has_priors=True,
         stream_atoms="atom_shape_",
     )
@@ -173,28 +235,37 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         n_components: int = 2,
         *,
         likelihood: str = "real",
-        activation_shape_prior: ArrayLike = 1.0,
-        activation_rate_prior: ArrayLike = 1e-3,
-        atom_shape_prior: ArrayLike = 1.0,
+        dispersion: float | str = "auto",
+        noise: str | None = "auto",
+        positive_components: bool = False,
+        fit_intercept: bool = False,
+        activation_shape_prior: ArrayLike | str = "auto",
+        activation_rate_prior: ArrayLike | str = "auto",
+        atom_shape_prior: ArrayLike | str = "auto",
+        posterior: str = "auto",
         acceleration: str | None = "squarem",
         init: str = "random",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         max_iter: int = 3000,
         tol: float = 1e-4,
         check_integer: bool = True,
         random_state: int | RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        scale: float | str = "auto",
         sparse_zeros: str = "missing",
         batch_size: int | None = None,
         total_samples: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
+        self.dispersion = dispersion
+        self.noise = noise
+        self.positive_components = positive_components
+        self.fit_intercept = fit_intercept
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
+        self.posterior = posterior
         self.acceleration = acceleration
         self.init = init
         self.n_init = n_init
@@ -204,7 +275,6 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.scale = scale
         self.sparse_zeros = sparse_zeros
         self.batch_size = batch_size
         self.total_samples = total_samples
@@ -220,6 +290,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         activation_shape: ArrayLike | None = None,
         frozen: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        cell_noise: ArrayLike | None = None,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
     ) -> BayesianSkellamSNMF:
@@ -240,6 +311,9 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
             Components that keep the `atom_shape` given.
         sample_weight : array-like of shape (n_samples,)
             A weight of 2 counts as the sample twice.
+        cell_noise : array-like that broadcasts to (n_samples, n_features)
+            The known standard deviation of each cell, in the unit of X; infinity makes a gap of it.
+            A DataFrame is aligned by its labels. Noise by feature is added if `noise` asks for it.
         checkpoint : str or path-like, default=None
             File in which the fit notes how far it is. If the file is there, the fit goes on from
             it, to exactly the result that it would have had without the stop. A file of other data
@@ -252,42 +326,43 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self
         """
         self._check_parameters()
-        self._check_scale()
-        data = self._check_data(X, fitted=False)
+        data = self._check_data(X, fitted=False, cell_noise=cell_noise)
         n_samples, n_features = data.shape
+        self._check_noise(data)
         priors = self._check_priors(n_samples, n_features)
+        sampled = self._is_sampled(data)
         weights = check.check_weight(sample_weight, data)
-        given = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
-        mask = check.check_frozen(frozen, self.n_components, given[1])
+        shapes = self._check_starts(atom_shape, activation_shape, n_samples, n_features)
+        mask = check.check_frozen(frozen, self.n_components, shapes[1], "atom_shape")
         self._check_batches(data, activation_shape=activation_shape)
         check.record_features(self, X)
         self._keep_parameters()
         self._warn_unobserved(data.summary)
-        starts = {"activation_shape": given[0], "atom_shape": given[1]}
-        runner, random = self._runner(
-            checkpoint, checkpoint_every, data.source, **starts, frozen=mask, weights=weights
-        )
+        given = {"activation_shape": shapes[0], "atom_shape": shapes[1], "frozen": mask}
+        given |= {"weights": weights, "cell_noise": data.cell_noise}
+        runner, random = self._runner(checkpoint, checkpoint_every, data.source, **given)
         data = data._replace(weights=weights)
-        self.dispersion_, interrupted = self._find_scale(data, runner)
-        self._choose_unit(data, self.dispersion_)
-        with self._problem(data, priors, self.dispersion_, mask) as problem:
-            run = partial(self._run, problem, runner, given, interrupted, random)
-            best = self._best_run(run, lambda state: _mean_components(state.atom_shape))
-            self._publish(problem, best.result)
-        self._publish_starts(best.stability, best.n_same)
+        known = Given(None if shapes[1] is None else normalise(shapes[1]), shapes[0], mask)
+        self._found = self._find_noise(data, priors, known, runner, random)
+        with self._problem_to_fit(data, priors, mask) as problem:
+            if sampled and self._found is not None:
+                chain = self._run_chain(problem, data, mask, runner, random)
+                self._publish_draws(problem, data, chain, mask)
+                self._publish_starts(self._found.stability, self._found.n_same)
+                return self
+            run = partial(self._run, problem, runner, shapes, random)
+            n_init = self._n_starts(data) if self._found is None else 1
+            best = best_run(run, lambda state: _mean_components(state.atom_shape), n_init)
+            if sampled and not best.last.interrupted:
+                point = best.result.state
+                counts = self._run_counts(problem, data, mask, point, runner, random)
+                self._publish_draws(problem, data, counts, mask)
+            else:
+                self._end(best)
+                self._publish(problem, best.result)
+        starts = best if self._found is None else self._found
+        self._publish_starts(starts.stability, starts.n_same)
         return self
-
-    def _check_scale(self) -> None:
-        automatic = isinstance(self.scale, str) and self.scale == "auto"
-        number = check.is_number(self.scale) and 0 < float(self.scale) < np.inf
-        if not automatic and not number:
-            raise ValueError(f"scale must be 'auto' or a number above 0; found {self.scale!r}.")
-        known = self._likelihood().known_dispersion
-        if known is not None and number and self.scale != known:
-            raise ValueError(
-                f"scale must be {known:g} or 'auto' for likelihood={self.likelihood!r}; "
-                f"found {self.scale!r}."
-            )
 
     def _check_starts(
         self,
@@ -311,41 +386,45 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
             given.append(value)
         return given[0], given[1]
 
-    def _scale_for(self, X: Any) -> float:
-        """The scale that a fit to X would use."""
+    def _check_priors(self, n_samples: int, n_features: int) -> Priors:
+        """The priors; atoms of a sign that components do not have are next to impossible."""
+        priors = super()._check_priors(n_samples, n_features)
+        if not self.positive_components:
+            return priors
+        shape = priors.atoms.shape * np.array([1.0, _NO_SHAPE])[:, None, None]
+        return priors._replace(atoms=priors.atoms._replace(shape=shape))
+
+    def _dispersion_for(self, X: Any) -> float:
+        """The dispersion that a fit to X without a component for noise would use."""
         self._check_parameters()
-        self._check_scale()
         data = self._check_data(X, fitted=False)
-        scale, interrupted = self._find_scale(data, Runner(UNRECORDED, bool(self.verbose)))
-        if interrupted:
+        runner = Runner(UNRECORDED, bool(self.verbose))
+        priors = self._check_priors(*data.shape)
+        if self._choose_scale(data, priors, runner):
             raise KeyboardInterrupt
-        return scale
+        return self.dispersion_
 
-    def _find_scale(self, data: Data, runner: Runner) -> tuple[float, bool]:
-        """The scale to use, and whether Ctrl-C ended the search for it.
-
-        "auto" is the dispersion of a point estimate with many components.
-        """
-        likelihood = self._likelihood()
-        if self.scale != "auto":
-            return float(self.scale), False
-        if likelihood.known_dispersion is not None:
-            return likelihood.known_dispersion, False
-        self._choose_unit(data)
-        return find_dispersion(
-            likelihood(self._unit, 1.0), data, self.n_components, self.n_jobs, runner
-        )
+    def _priced(self, model: Model) -> Model:
+        """The model with the rate that was found: fixed, at the atoms of the start or the fit."""
+        if not np.isfinite(self._price):
+            return model
+        if self._found is None:  # batches that go on from a fit
+            rate = self._priors.activations.rate
+        else:
+            price = LengthPrice(self._price, self._noise_scale / self._unit)
+            rate = price.rates(self._found.atoms)
+        prior = model.activations.prior._replace(rate=rate)
+        return model.with_priors(model.priors._replace(activations=prior))
 
     def _run(
         self,
         problem: Problem,
         runner: Runner,
         given: tuple[NDArray | None, NDArray | None],
-        interrupted: bool,
         random: RandomState,
     ) -> Result[vb.Posteriors]:
         """One run from one start; of no iterations, if Ctrl-C has been pressed already."""
-        state, interrupted = self._start(problem, runner, given, interrupted, random)
+        state, interrupted = self._start(problem, runner, given, random)
         if self.batch_size is not None and not interrupted:
             return self._run_in_batches(problem, runner, state.atom_shape, random)
         stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
@@ -362,15 +441,18 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         problem: Problem,
         runner: Runner,
         given: tuple[NDArray | None, NDArray | None],
-        interrupted: bool,
         random: RandomState,
     ) -> tuple[vb.Posteriors, bool]:
         """Where a run starts: as `init` says, but for what was given; and whether Ctrl-C came."""
-        if self.init == "prior" and _tells_apart(problem):
+        interrupted = self._search_interrupted
+        if self._found is not None:
+            atoms = self._first_atoms(problem, self._found)
+            state = vb.state_from(problem, em.Factors(solve_roughly(problem, atoms), atoms))
+        elif self.init == "prior" and _tells_apart(problem):
             state = vb.prior_state(problem)
         else:
             method = "random" if self.init == "map" else self.init
-            point = start(problem, method, random)
+            point = self._with_signs(start(problem, method, random))
             if self.init == "map" and not interrupted:
                 point, interrupted = self._find_mode(problem, runner, point, random)
             state = vb.state_from(problem, point)
@@ -383,6 +465,22 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
             filled = np.where(np.isnan(atom_shape), state.atom_shape, atom_shape)
             state = state._replace(atom_shape=filled.astype(dtype))
         return state, interrupted
+
+    def _refitting(self) -> tuple[SkellamSNMF, dict[str, NDArray]]:
+        """An estimator of point estimates for other data, and the start values for it."""
+        own = self.get_params()
+        shared = {name: own[name] for name in SkellamSNMF().get_params() if name in own}
+        estimator = SkellamSNMF(**shared).set_params(
+            n_components=len(self.components_), n_init=1, n_jobs=1, verbose=0, batch_size=None
+        )
+        estimator.set_params(init="random", activation_shape_prior=1.0, atom_shape_prior=1.0)
+        if np.isfinite(self._price):
+            estimator._known_price = self._price
+        else:
+            # Activations of the same mean, with a shape that point estimates can have.
+            means = self.activation_shape_prior_ / self.activation_rate_prior_
+            estimator.set_params(activation_rate_prior=1 / means)
+        return estimator, {"atoms": self.atoms_, "activations": self.activations_}
 
     def _find_mode(
         self, problem: Problem, runner: Runner, point: em.Factors, random: RandomState
@@ -409,22 +507,12 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         state = vb.Posteriors(shape, atom_shape)
         return Result(state, [*result.objectives[1:], vb.evaluate(problem, state)], result.reason)
 
-    def _begin(self, data: Data, priors: Priors) -> None:
-        """Decide on what the first batch decides."""
-        self._check_scale()
-        runner = Runner(UNRECORDED, bool(self.verbose))
-        self.dispersion_, interrupted = self._find_scale(data, runner)
-        if interrupted:
-            raise KeyboardInterrupt
-        self._choose_unit(data, self.dispersion_)
-
     def _first_stream(self, problem: Problem) -> minibatch.Stream:
         """What is known before the next batch: the posterior of a fit, or a start."""
         if not hasattr(self, "atom_shape_"):
-            method = "random" if self.init == "map" else self.init
-            point = start(problem, method, check_random_state(self.random_state))
-            atom_shape = vb.state_from(problem, point).atom_shape
-            return minibatch.Stream.from_atoms(atom_shape)
+            runner, random = Runner(UNRECORDED, False), check_random_state(self.random_state)
+            state, _ = self._start(problem, runner, (None, None), random)
+            return minibatch.Stream.from_atoms(state.atom_shape)
         activations = np.asarray(self.activations_) / self._unit
         known = minibatch.known(problem, self.atoms_, activations)
         return known._replace(atoms=self.atom_shape_)
@@ -436,9 +524,9 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
 
     def _publish_batch(self, problem: Problem, result: minibatch.BatchResult, total: float) -> None:
         """Set the fitted attributes after a batch."""
-        self._priors = problem.model.priors
         self.atom_shape_ = self._stream.atoms
         self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
+        self._publish_noise(problem)
         self.activation_shape_ = result.activations.astype(problem.dtype)
         (self.activation_rate_, self.activations_), _ = problem.over_samples(
             posterior_samples, (result.activations,)
@@ -447,6 +535,7 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
         self.lower_bounds_ = np.append(getattr(self, "lower_bounds_", ()), value)
         self.lower_bound_ = value
         self._publish_stream()
+        self._forget_draws()
         self._publish_explained(problem, self.activations_, warn=False)
 
     @staticmethod
@@ -457,25 +546,28 @@ class BayesianSkellamSNMF(PosteriorSkellamSNMF, BatchSkellamSNMF):
 
     def _publish(self, problem: Problem, result: Result[vb.Posteriors]) -> None:
         """Set the fitted attributes."""
-        self._priors = problem.model.priors
         shape, self.atom_shape_ = result.state
         (rate, means), _ = problem.over_samples(posterior_samples, (shape,))
         self.activation_shape_, self.activation_rate_, self.activations_ = (
             self._gather(problem, problem.executor.persist(rows)) for rows in (shape, rate, means)
         )
         self.atoms_ = self.atom_shape_ / self.atom_shape_.sum(axis=(0, 2), keepdims=True)
+        self._publish_noise(problem)
         self._publish_explained(problem, means)
         self.lower_bounds_ = np.array(result.objectives)
         self.lower_bound_ = result.objectives[-1]
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
+        self._forget_draws()
 
     def _prior_scale(self) -> float:
         return self.dispersion_
 
     def _solve_rows(self, problem: Problem) -> Any:
         """Posterior means of the activations of the problem's samples, given the atoms'."""
+        if self.posterior_ == "correlated":
+            return self._sampled_rows(problem)
         shape = solve_posterior(problem, self.atom_shape_)
         (_, means), _ = problem.over_samples(posterior_samples, (shape,))
         return means

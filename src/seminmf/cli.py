@@ -155,10 +155,6 @@ def fit(
     solver: Annotated[
         Solver | None, typer.Option(help="newton or em; with --euclidean hals or multiplicative.")
     ] = None,
-    noise_scale: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Noise of real data for --bayes (default: from the data)."),
-    ] = None,
     cell_noise: Annotated[
         str | None,
         typer.Option(
@@ -198,7 +194,7 @@ def fit(
     if bayes + euclidean + (prior is not None) > 1:
         raise ValueError("Only one of --bayes, --euclidean and --prior can be had.")
     name = "BayesianSkellamSNMF" if bayes else "EuclideanSNMF" if euclidean else "SkellamSNMF"
-    own = {"n_init": n_init, "solver": solver and solver.value, "scale": noise_scale}
+    own = {"n_init": n_init, "solver": solver and solver.value}
     own |= noise.given()
     request = Request(
         data,

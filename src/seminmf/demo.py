@@ -116,13 +116,13 @@ def report(outcome: Outcome, console: Console) -> None:
     model, errors = outcome.model, outcome.errors
     n_samples, n_features = outcome.X.shape
     gain = 1 - errors["seminmf"] / errors["mean of the column"]
-    end = "converged" if model.converged_ else "not converged"
+    end = "settled" if model.converged_ else "not settled"
     bar = "█" if console.encoding.startswith("utf") else "#"
     lines = [
         f"[bold]Ionosphere[/]: {n_samples} radar returns with {n_features} numbers each, from -1 "
         f"to 1. {outcome.hidden.sum()} cells ({HIDDEN_SHARE:.0%}) were hidden at random, and "
         f"predicted from the others with {model.n_components} components "
-        f"({model.n_iter_} iterations, {end}).",
+        f"(draws from the posterior, {model.n_iter_} sweeps, {end}).",
         "",
         "[bold]How far from the hidden values?[/] Root mean square error, if they are filled with",
         *(f"  {name:<20}{error:.3f}" for name, error in errors.items()),
@@ -145,7 +145,7 @@ def report(outcome: Outcome, console: Console) -> None:
 
 
 def draw(outcome: Outcome) -> Figure:
-    """Components, one sample, hidden cells against predictions, and the way to the optimum."""
+    """Components, one sample, hidden cells against predictions, and the chain of draws."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 7.6))
@@ -154,7 +154,7 @@ def draw(outcome: Outcome) -> Figure:
     draw_components(axes[0, 0], outcome)
     draw_sample(axes[0, 1], outcome)
     draw_predictions(axes[1, 0], outcome)
-    draw_convergence(axes[1, 1], outcome)
+    draw_draws(axes[1, 1], outcome)
     for axis in axes.flat:
         axis.title.set(fontsize="medium", fontweight="bold")
     return figure
@@ -239,13 +239,14 @@ def draw_predictions(axes: Axes, outcome: Outcome) -> None:
     axes.legend(fontsize="small", loc="upper left")
 
 
-def draw_convergence(axes: Axes, outcome: Outcome) -> None:
-    """How far the bound was from its end."""
-    bounds = outcome.model.lower_bounds_
-    axes.loglog(np.arange(1, len(bounds)), bounds[-1] - bounds[:-1], color=BLUE)
+def draw_draws(axes: Axes, outcome: Outcome) -> None:
+    """Log-likelihood of the draws, without the first sweeps."""
+    values = outcome.model.lower_bounds_
+    first = len(values) // 5
+    axes.plot(np.arange(first, len(values)), values[first:], color=BLUE, linewidth=0.5)
     axes.set(
-        title="The way to the optimum",
-        xlabel="iteration",
-        ylabel="distance of the bound from its end",
+        title="Draws from the posterior: all of the same level?",
+        xlabel="sweep",
+        ylabel="log-likelihood",
     )
     axes.grid(alpha=0.3)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
 from ._algorithms import euclidean
 from ._algorithms.euclidean import LeastSquares, SignedFactors
@@ -37,6 +38,8 @@ _LEAST_START = 1e-4
 _SPREAD = 0.2
 # Differences of objectives below this share of that of all zeros are none.
 _ROUNDING = 1e-13
+# Of the cells, this share at least counts as not fitted, where noise is drawn.
+_LEAST_FREE = 0.1
 
 
 class EuclideanSNMF(BaseSNMF):
@@ -352,6 +355,22 @@ class EuclideanSNMF(BaseSNMF):
     def _explained(self, data: Data) -> Explained:
         with self._problem(data, np.zeros(self._n_features_out, dtype=bool)) as problem:
             return self._explain(problem, self._solve(data))
+
+    def _drawn_like(self, data: Data, random: RandomState) -> NDArray:
+        """Data (J, I) that might have been: noise is normal, of the size of the residuals."""
+        fitted = self.activations_.astype(np.float64) @ self.components_
+        residuals = data.source.rows(0, data.shape[0]) - fitted
+        n_cells, n_fitted = data.summary.n_observed, self.components_.size + self.activations_.size
+        free = max(1 - n_fitted / n_cells, _LEAST_FREE)
+        noise = np.sqrt(np.nansum(residuals**2, axis=0) / np.maximum(data.summary.column_count, 1))
+        return fitted + noise / np.sqrt(free) * random.normal(size=fitted.shape)
+
+    def _refitting(self) -> tuple[EuclideanSNMF, dict[str, NDArray]]:
+        """An estimator that fits the same to other data, and the start values for it."""
+        estimator = clone(self).set_params(
+            n_components=len(self.components_), n_init=1, n_jobs=1, verbose=0
+        )
+        return estimator, {"components": self.components_, "activations": self.activations_}
 
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean square error of the observed cells, given their samples' activations.

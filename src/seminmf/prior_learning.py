@@ -39,7 +39,8 @@ class PriorLearner(Transactional, BaseEstimator):
     Parameters
     ----------
     estimator : BayesianSkellamSNMF
-        What is fitted to each matrix. Its priors are those to start from.
+        What is fitted to each matrix. Its priors are those to start from; real data are fitted
+        without a component for noise, with one dispersion for all matrices.
     activation_shape_sharing, activation_rate_sharing : {"all", "component", "entry"}, array-like \
             of int or None, default="component"
         Which activations have the same prior shape and rate: all, those of a component, none, or
@@ -84,8 +85,9 @@ class PriorLearner(Transactional, BaseEstimator):
         correlations are kept, their total evidence. It never falls by more than `tol`.
     converged_ : bool
         After `fit`: whether it met the rule of `tol`.
-    scale_ : float
-        Unit of the learned prior, that of the first matrix or the collection.
+    dispersion_ : float
+        Unit of the learned prior: the dispersion of the first matrix or the collection, 1 for
+        integers and for an estimator with `dispersion=0.0`.
     n_features_in_ : int
 
     Notes
@@ -118,7 +120,7 @@ class PriorLearner(Transactional, BaseEstimator):
     """
 
     # What fixes how a stream goes on, besides what has been learned.
-    scale_: float
+    dispersion_: float
     _seed: int
     _n_samples: int
     _learned: Learned
@@ -176,16 +178,15 @@ class PriorLearner(Transactional, BaseEstimator):
         if not first:
             self._check_rows(plan.maps, self._n_samples, [n_samples])
             self._check_settings(n_features, plan)
-        scale = clone(self.estimator)._scale_for(X) if first else self.scale_
+        dispersion = self._dispersion_for([X]) if first else self.dispersion_
         seed = self._draw_seed() if first else self._seed
         learned = self._start(n_samples, n_features, plan) if first else self._learned
-        own = {"scale": scale, "random_state": _seed_of(seed, learned.n_matrices)}
-        posterior, learned = next_matrix(
-            self.estimator, X, learned, plan, self.learning_rate, **own
-        )
+        own = {"random_state": _seed_of(seed, learned.n_matrices)}
+        estimator = self._without_noise(dispersion)
+        posterior, learned = next_matrix(estimator, X, learned, plan, self.learning_rate, **own)
         if first:
             check.record_features(self, X)
-            self.scale_, self._seed, self._n_samples = scale, seed, n_samples
+            self.dispersion_, self._seed, self._n_samples = dispersion, seed, n_samples
         self._publish(learned)
         self.last_ = posterior.model
         self._warn_of_bounds(plan)
@@ -215,11 +216,10 @@ class PriorLearner(Transactional, BaseEstimator):
         plan = self._plan(n_samples, n_features)
         self._check_rows(plan.maps, n_samples, [len(matrix) for matrix in matrices])
         self._check_observations(plan.maps, len(matrices))
-        seed = self._draw_seed()
+        seed, dispersion = self._draw_seed(), self._dispersion_for(matrices)
         collection = Collection(
             matrices,
-            self.estimator,
-            _geometric_mean([clone(self.estimator)._scale_for(matrix) for matrix in matrices]),
+            self._without_noise(dispersion),
             [_seed_of(seed, t) for t in range(len(matrices))],
             plan,
             self.n_jobs,
@@ -234,7 +234,7 @@ class PriorLearner(Transactional, BaseEstimator):
                 ConvergenceWarning,
             )
         check.record_features(self, matrices[0])
-        self.scale_, self._seed, self._n_samples = collection.scale, seed, n_samples
+        self.dispersion_, self._seed, self._n_samples = dispersion, seed, n_samples
         self.lower_bounds_ = np.array(result.objectives)
         self.converged_ = result.converged
         self._publish(result.state.learned)
@@ -251,6 +251,7 @@ class PriorLearner(Transactional, BaseEstimator):
                 f"found {type(self.estimator).__name__}."
             )
         self.estimator._check_parameters()
+        self.estimator._check_plain("the estimator of a PriorLearner")
         rate = self.learning_rate
         named = isinstance(rate, str) and rate in ("harmonic", "annealed")
         if not named and not (check.is_number(rate) and 0 < float(rate) <= 1):
@@ -264,13 +265,22 @@ class PriorLearner(Transactional, BaseEstimator):
         check.check_count("max_iter", self.max_iter)
         check.check_jobs(self.n_jobs)
 
+    def _dispersion_for(self, matrices: list[Any]) -> float:
+        """The dispersion that all matrices are fitted with: given, or the mean of their own."""
+        return _geometric_mean([clone(self.estimator)._dispersion_for(X) for X in matrices])
+
+    def _without_noise(self, dispersion: float) -> BayesianSkellamSNMF:
+        """The estimator with a dispersion that was found, and without a component for noise."""
+        found = {} if self.estimator.dispersion == 0 else {"dispersion": dispersion}
+        return clone(self.estimator).set_params(noise=None, posterior="mean-field", **found)
+
     def _check_matrix(self, X: Any, first: bool) -> tuple[int, int]:
         """Numbers of samples and features of a matrix that can be learned from."""
         estimator = clone(self.estimator)
         shape = estimator._check_data(X, fitted=False).source.shape
         if not first:
             validate_data(self, X, reset=False, skip_check_array=True)
-        check.check_priors(estimator, *shape, positive_rate=True)
+        estimator._check_priors(*shape)
         return shape
 
     def _check_collection(self, X: Iterable[Any]) -> tuple[list[Any], int]:
@@ -321,7 +331,7 @@ class PriorLearner(Transactional, BaseEstimator):
         rate = _activation_labels(
             "activation_rate_sharing", self.activation_rate_sharing, activations
         )
-        given = check.check_priors(self.estimator, n_samples, n_features, positive_rate=True)
+        given = self.estimator._check_priors(n_samples, n_features)
         n_rows = max(
             len(shape if shape is not None else given.activations.shape),
             len(rate if rate is not None else given.activations.rate),
@@ -344,7 +354,7 @@ class PriorLearner(Transactional, BaseEstimator):
         """Refuse settings that do not go on with what has been learned."""
         for name in self.estimator._kept_parameters:
             kept, now = (getattr(model, name) for model in (self.estimator_, self.estimator))
-            if now != kept:
+            if now != kept and not (name == "dispersion" and now == "auto"):
                 raise ValueError(
                     f"The estimator's {name} must stay what it was when the stream began, "
                     f"{kept!r}; found {now!r}."
@@ -382,7 +392,7 @@ class PriorLearner(Transactional, BaseEstimator):
         return Plan(self._maps(n_samples, n_features), keeps, float(self.hyperprior))
 
     def _start(self, n_samples: int, n_features: int, plan: Plan) -> Learned:
-        prior = check.check_priors(self.estimator, n_samples, n_features, positive_rate=True)
+        prior = self.estimator._check_priors(n_samples, n_features)
         return Learned.nothing(prior, (n_samples, self.estimator.n_components, n_features), plan)
 
     def _draw_seed(self) -> int:
@@ -392,9 +402,8 @@ class PriorLearner(Transactional, BaseEstimator):
         """Set what has been learned."""
         self._learned = learned
         self.n_matrices_ = learned.n_matrices
-        self.estimator_ = clone(self.estimator).set_params(
-            **as_parameters(learned.prior), scale=self.scale_
-        )
+        estimator = self._without_noise(self.dispersion_)
+        self.estimator_ = estimator.set_params(**as_parameters(learned.prior))
 
     def _warn_of_bounds(self, plan: Plan) -> None:
         """Say what met a bound, when all else is done."""

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_random_state
 
 from ._data.source import Source
 from ._estimators import validation as check
+from ._estimators.tasks import run_tasks
 from ._selection import evidence, heldout, relevance
 from ._selection.comparison import Comparison
-from ._selection.tasks import run_tasks
 from ._selection.verdict import Verdict
 from .bayesian import BayesianSkellamSNMF
 
@@ -289,11 +289,11 @@ def _check_data(
     """X in float64, after all checks that a fit of any candidate would make."""
     model = clone(estimator).set_params(n_components=numbers[0])
     model._check_parameters()
-    model._check_scale()
+    model._check_plain("select_n_components")
     source = model._check_data(X, fitted=False).source
     for n_components in numbers:
         model.set_params(n_components=n_components)
-        check.check_priors(model, *source.shape, positive_rate=True)
+        model._check_priors(*source.shape)
     return _some_samples(source, random).astype(np.float64)
 
 

@@ -9,37 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_random_state
 
 from ._algorithms import em, minibatch
 from ._algorithms.activations import refine_maximum, solve_maximum, solve_roughly
 from ._algorithms.choice import choose_algorithm
 from ._algorithms.dispersion import dispersion, dispersion_at
-from ._algorithms.loop import UNRECORDED, Result, Stopping
+from ._algorithms.loop import Result, Stopping
 from ._algorithms.problem import Problem
 from ._algorithms.start import start
 from ._data.executor import per_sample
-from ._data.source import Data
 from ._estimators import validation as check
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.noise import Findings, Given
-from ._estimators.noisy import NoisySkellamSNMF
+from ._estimators.noisy import NOISE_ARRAYS, NoisySkellamSNMF, before_dispersion
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
-from ._model.likelihoods import takes_integers
 from ._model.model import Priors
-from ._model.priors import normalise
 
 SOLVERS = ("newton", "em")
-# Share of an atom that is spread over all entries of both signs, where a start has zeros that EM
-# cannot leave, or that a prior excludes.
-_SPREAD = 1e-3
-
-
-def _before_dispersion(given: dict[str, Any]) -> dict[str, Any]:
-    """What fits had when real data had no dispersion, and a start was a run."""
-    return {} if takes_integers(given.get("likelihood")) else {"dispersion": 0.0}
 
 
 class SkellamSNMF(NoisySkellamSNMF):
@@ -83,7 +73,7 @@ class SkellamSNMF(NoisySkellamSNMF):
     init : {"random", "kmeans", "svd", "prior"}, default="random"
         Start values, where `fit` is not given any.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the best is kept. "auto" is 5 where noise is sought, which costs
+        Number of starts, of which the best is kept. "auto" is 10 where noise is sought, which costs
         little, and else 1.
     max_iter : int, default=3000
         Most iterations of a run.
@@ -175,14 +165,13 @@ class SkellamSNMF(NoisySkellamSNMF):
     """
 
     _needs_rate = False
+    _dispersion_share = 0.01
     _fitted_fields = FittedFields(
         arrays={
             "atoms_": ArrayField("2KI"),
             "activations_": ArrayField("JK"),
             "objectives_": TRACE,
-            "noise_": ArrayField("I", of_data=False, default=0.0),
-            "_noise_scale": ArrayField("I", of_data=False, default=0.0),
-            "intercept_": ArrayField("I", sign="any", of_data=False, default=0.0),
+            **NOISE_ARRAYS,
         },
         scalars={
             **COMMON_SCALARS,
@@ -191,7 +180,7 @@ class SkellamSNMF(NoisySkellamSNMF):
             "_price": float,
         },
         defaults={"_price": float("nan")},
-        older_parameters=_before_dispersion,
+        older_parameters=before_dispersion,
         has_priors=True,
         stream_atoms="atoms_",
     )
@@ -347,9 +336,9 @@ class SkellamSNMF(NoisySkellamSNMF):
             return self._run_in_batches(problem, runner, first, random)
         name, algorithm = choose_algorithm(self.solver, self.acceleration, problem)
         begin = partial(self._start, problem, atoms, activations, found, random)
-        stopping = Stopping(0 if found and found.interrupted else self.max_iter, self.tol)
+        stopping = Stopping(0 if self._search_interrupted else self.max_iter, self.tol)
         result = runner.run(algorithm, problem, begin, name, stopping)
-        if found and found.interrupted:
+        if self._search_interrupted:
             return result._replace(reason="interrupted")
         return self._finish(problem, result) if result.converged else result
 
@@ -364,32 +353,23 @@ class SkellamSNMF(NoisySkellamSNMF):
         """Where a run starts: where noise was found, or as `init` says but for what was given."""
         dtype = problem.dtype
         if found is not None:
-            first = self._first_atoms(problem, found, atoms)
+            first = self._first_atoms(problem, found, atoms, self._needs_spread(problem))
             return em.above_floor(problem, em.Factors(solve_roughly(problem, first), first))
         state = start(problem, self.init, random)
         if atoms is not None:
             state = state._replace(
                 atoms=np.where(np.isnan(atoms), state.atoms, atoms).astype(dtype)
             )
-        if self.positive_components:
-            one_signed = state.atoms * np.array([1, 0])[:, None, None]
-            state = state._replace(atoms=normalise(one_signed).astype(dtype))
+        state = self._with_signs(state)
         if activations is not None:
             given = (activations / self._unit).astype(dtype)
             state = state._replace(activations=problem.executor.scatter(given))
         return em.above_floor(problem, state)
 
-    def _first_atoms(self, problem: Problem, found: Findings, atoms: NDArray | None) -> NDArray:
-        """The atoms that were found with the noise; frozen ones as they were given."""
-        first = found.atoms.copy()
+    def _needs_spread(self, problem: Problem) -> bool:
+        """Whether a start must not have zeros."""
         name, _ = choose_algorithm(self.solver, self.acceleration, problem)
-        if name == "EM" or not problem.model.priors.atoms.is_flat:
-            first = (1 - _SPREAD) * first + _SPREAD * first.mean(axis=(0, 2), keepdims=True)
-            first[1] *= not self.positive_components
-        if atoms is not None:
-            frozen = problem.model.atoms.frozen
-            first[:, frozen] = atoms[:, frozen]
-        return normalise(first).astype(problem.dtype)
+        return name == "EM" or not problem.model.priors.atoms.is_flat
 
     def _run_in_batches(
         self, problem: Problem, runner: Runner, atoms: NDArray, random: RandomState
@@ -399,21 +379,13 @@ class SkellamSNMF(NoisySkellamSNMF):
         state = em.Factors(solve_maximum(problem, atoms).astype(problem.dtype), atoms)
         return Result(state, [*result.objectives[1:], em.evaluate(problem, state)], result.reason)
 
-    def _begin(self, data: Data, priors: Priors) -> None:
-        """Decide on what the first batch decides."""
-        self._check_noise(data)
-        free = np.zeros(self.n_components, dtype=bool)
-        runner = Runner(UNRECORDED, bool(self.verbose))
-        random = check_random_state(self.random_state)
-        self._found = self._find_noise(data, priors, Given(None, None, free), runner, random)
-        if self._found is not None and self._found.interrupted:
-            raise KeyboardInterrupt
-
     def _first_stream(self, problem: Problem) -> minibatch.Stream:
         """What is known before the next batch: the atoms of a fit, or those of a start."""
         if not hasattr(self, "atoms_"):
             if self._found is not None:
-                return minibatch.Stream.from_atoms(self._first_atoms(problem, self._found, None))
+                spread = self._needs_spread(problem)
+                atoms = self._first_atoms(problem, self._found, spread=spread)
+                return minibatch.Stream.from_atoms(atoms)
             state = start(problem, self.init, check_random_state(self.random_state))
             atoms = em.above_floor(problem, state).atoms
             return minibatch.Stream.from_atoms(atoms)
@@ -459,6 +431,14 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.stop_reason_ = result.reason
         self.dispersion_ = dispersion_at(problem, result.state)
         self._publish_noise(problem)
+
+    def _refitting(self) -> tuple[SkellamSNMF, dict[str, NDArray]]:
+        """An estimator that fits the same to other data, and the start values for it."""
+        estimator = clone(self).set_params(
+            n_components=len(self.components_), n_init=1, n_jobs=1, verbose=0, batch_size=None
+        )
+        estimator._known_price = self._price if np.isfinite(self._price) else None
+        return estimator, {"atoms": self.atoms_, "activations": self.activations_}
 
     def _solve_rows(self, problem: Problem) -> Any:
         """Activations of the problem's samples, given the fitted atoms."""

@@ -30,12 +30,16 @@ distributed = pytest.importorskip("distributed")
 
 FIXED = {
     "em": SkellamSNMF(3, solver="em", acceleration=None, max_iter=8, random_state=0),
-    "vbem": BayesianSkellamSNMF(3, acceleration=None, max_iter=8, random_state=0),
+    "vbem": BayesianSkellamSNMF(
+        3, posterior="mean-field", acceleration=None, max_iter=8, random_state=0
+    ),
 }
 FULL = {
     "newton": SkellamSNMF(2, tol=1e-7, random_state=0),
     "squarem": SkellamSNMF(2, solver="em", random_state=0),
-    "vbem": BayesianSkellamSNMF(2, tol=1e-8, max_iter=20_000, random_state=0),
+    "vbem": BayesianSkellamSNMF(
+        2, posterior="mean-field", tol=1e-8, max_iter=20_000, random_state=0
+    ),
 }
 
 
@@ -126,7 +130,7 @@ def test_accelerated(name):
 def test_what_comes_after_the_fit_stays_there(client):
     X, other = table(), table(1)
     settings = {"max_iter": 30, "random_state": 0}
-    for model in (SkellamSNMF(2, **settings), BayesianSkellamSNMF(2, scale=1.0, **settings)):
+    for model in (SkellamSNMF(2, **settings), BayesianSkellamSNMF(2, dispersion=0.0, **settings)):
         here = clone(model).fit(X)
         there = clone(model).fit(chunks(X))
         for name in ("atoms_", "dispersion_", "atom_shape_"):

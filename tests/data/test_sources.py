@@ -21,7 +21,9 @@ from seminmf._kernels.em.sparse_estep import _stripe_ranges
 
 ESTIMATORS = {
     "map": SkellamSNMF(3, solver="em", acceleration=None, max_iter=30, random_state=0),
-    "bayesian": BayesianSkellamSNMF(3, acceleration=None, max_iter=30, random_state=0),
+    "bayesian": BayesianSkellamSNMF(
+        3, posterior="mean-field", acceleration=None, max_iter=30, random_state=0
+    ),
 }
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
@@ -144,7 +146,9 @@ def test_after_the_fit(estimator, likelihood, kind):
     for ask in (model.transform, model.predict, model.score, model.impute, model.sources):
         assert_allclose(ask(data), ask(other), rtol=1e-7, atol=1e-9)
     same = estimator.__sklearn_clone__().fit(KINDS[kind](X))
-    assert_allclose(same.fit_transform(KINDS[kind](X)), model.fit_transform(X), rtol=1e-6)
+    # Rows next to noise are solved to less precision.
+    precision = 1e-5 if same.noise_.any() else 1e-6
+    assert_allclose(same.fit_transform(KINDS[kind](X)), model.fit_transform(X), rtol=precision)
     assert same.dispersion_ == pytest.approx(model.dispersion_, rel=1e-9)
 
 
@@ -377,7 +381,7 @@ def test_other_errors(estimator):
             SkellamSNMF(20, solver="em", atom_shape_prior=0.9, tol=0.5, random_state=0),
             marks=pytest.mark.slow,
         ),
-        BayesianSkellamSNMF(20, scale=0.1, tol=0.5, random_state=0),
+        BayesianSkellamSNMF(20, dispersion=0.0, tol=0.5, random_state=0),
     ],
     ids=["newton", "newton, unfinished", "em", "em, small shapes", "vbem"],
 )

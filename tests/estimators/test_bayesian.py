@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, sample_skellam_snmf
 from seminmf._algorithms import em, vb
+from seminmf._algorithms import noise as search
 
 LIKELIHOODS = ["real", "integer"]
 K = 3
@@ -52,7 +53,9 @@ def data_for(likelihood, **options):
 
 
 def model(likelihood="real", **options):
-    options = {"n_components": K, "random_state": 0, "n_jobs": 1, "max_iter": 20_000, **options}
+    """With the paper's mean field; `test_sampled` has the other posterior."""
+    defaults = {"n_components": K, "random_state": 0, "n_jobs": 1, "max_iter": 20_000}
+    options = {**defaults, "posterior": "mean-field", **options}
     return BayesianSkellamSNMF(likelihood=likelihood, **options)
 
 
@@ -63,11 +66,30 @@ def fit_quietly(estimator, X, **options):
         return estimator.fit(X, **options)
 
 
-@pytest.fixture(scope="module", params=LIKELIHOODS)
+def without_noise(likelihood):
+    """Parameters of the paper's model."""
+    return {"dispersion": 0.0} if likelihood == "real" else {}
+
+
+def background_of(found):
+    """Rates (2, 1, I) that cells have without any component, in units of the dispersion."""
+    noise = (found.noise_ / found.dispersion_) ** 2 / 2
+    half = found.intercept_ / found.dispersion_ / 2
+    return np.array([noise + half, noise - half])[:, np.newaxis]
+
+
+def likelihood_of(found):
+    """The name of the reference's likelihood: that of counts, unless M is infinite."""
+    return "real" if found.dispersion == 0 else "integer"
+
+
+@pytest.fixture(scope="module", params=["noise", "real", "integer"])
 def fitted(request):
     """A converged fit to data with gaps, and the data."""
-    X = with_gaps(data_for(request.param))
-    return model(request.param, tol=1e-6).fit(X), X
+    likelihood = "real" if request.param == "noise" else request.param
+    options = {} if request.param == "noise" else without_noise(likelihood)
+    X = with_gaps(data_for(likelihood))
+    return model(likelihood, tol=1e-6, **options).fit(X), X
 
 
 @pytest.mark.parametrize("prior", [1.0, 0.5])
@@ -75,7 +97,7 @@ def fitted(request):
 def test_start_from_the_mode(likelihood, prior):
     """A far better start than a random one, and an end that is as good."""
     X = with_gaps(data_for(likelihood))
-    options = {"tol": 1e-5, "activation_shape_prior": prior}
+    options = {"tol": 1e-5, "activation_shape_prior": prior, **without_noise(likelihood)}
     random, mode = (model(likelihood, init=init, **options).fit(X) for init in ("random", "map"))
     assert mode.lower_bounds_[0] > random.lower_bounds_[0]
     assert mode.converged_
@@ -95,7 +117,7 @@ def test_bound_lies_below_the_evidence(prior, x, likelihood, exact):
     found = model(
         likelihood,
         n_components=1,
-        scale=1.0,
+        **without_noise(likelihood),
         activation_shape_prior=prior["activation_shape"],
         activation_rate_prior=prior["activation_rate"],
         atom_shape_prior=np.reshape(prior["atom_shape"], (2, 1, 1)),
@@ -116,7 +138,9 @@ def test_prior_as_the_start(likelihood):
         "atom_shape": rng.uniform(0.5, 3.0, (2, K, X.shape[1])),
     }
     priors = {f"{name}_prior": value for name, value in prior.items()}
-    found = fit_quietly(model(likelihood, init="prior", scale=1.0, max_iter=4, **priors), X)
+    found = fit_quietly(
+        model(likelihood, init="prior", max_iter=4, **priors, **without_noise(likelihood)), X
+    )
     shape = np.broadcast_to(prior["activation_shape"], (len(X), K))
     expected = reference.vb_bound(X, shape, prior["atom_shape"], likelihood=likelihood, **prior)
     assert found.lower_bounds_[0] == pytest.approx(expected, rel=1e-10)
@@ -134,7 +158,7 @@ def test_prior_that_tells_no_component_apart_still_learns():
 def test_shapes_are_a_fixed_point_of_the_paper(likelihood):
     """After convergence an iteration of the reference changes next to nothing."""
     X = with_gaps(data_for(likelihood, n_samples=20))
-    found = model(likelihood, scale=1.0, tol=1e-9).fit(X)
+    found = model(likelihood, tol=1e-9, **without_noise(likelihood)).fit(X)
     activation_shape, atom_shape = reference.vb_iteration(
         X, found.activation_shape_, found.atom_shape_, likelihood=likelihood
     )
@@ -145,11 +169,13 @@ def test_shapes_are_a_fixed_point_of_the_paper(likelihood):
 # --- The unit of the data ---
 
 
-@pytest.mark.parametrize("factor", [1e-140, 1e-6, 1e6, 1e140])
-def test_unit_does_not_matter(factor):
+@pytest.mark.parametrize("noise", ["auto", None])
+@pytest.mark.parametrize("factor", [2.0**-465, 2.0**-20, 2.0**20, 2.0**465])
+def test_unit_does_not_matter(factor, noise):
     X = with_gaps(noisy())
-    here, there = model().fit(X), model().fit(factor * X)
+    here, there = model(noise=noise).fit(X), model(noise=noise).fit(factor * X)
     assert there.dispersion_ == pytest.approx(factor * here.dispersion_, rel=1e-6)
+    assert_allclose(there.noise_, factor * here.noise_, rtol=1e-6)
     assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-6)
     assert_array_equal(there.predict(factor * X), here.predict(X))
     assert_allclose(there.components_, here.components_, rtol=1e-5, atol=1e-8)
@@ -160,56 +186,74 @@ def test_unit_does_not_matter(factor):
         assert_allclose(relative[1], relative[0], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("factor", [1e-140, 1e-6, 1e6, 1e140])
+def test_decimal_units_change_roundings_only(factor):
+    """They decide when a search ends, so that results differ by more than that."""
+    X = with_gaps(noisy())
+    here, there = model(tol=1e-9).fit(X), model(tol=1e-9).fit(factor * X)
+    assert_allclose(there.noise_, factor * here.noise_, rtol=1e-2)
+    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-3)
+    assert_array_equal(there.predict(factor * X), here.predict(X))
+    assert_allclose(there.components_, here.components_, atol=1e-3)
+
+
 def test_same_number_of_components_in_every_unit():
     X = noisy(n_samples=60, n_features=10)
     candidates = [1, 2, 3, 4, 6]
     chosen = []
     for factor in (1e-6, 1.0, 1e6):
-        bounds = [model(n_components=k, tol=1e-3).fit(factor * X).lower_bound_ for k in candidates]
+        estimators = [model(n_components=k, noise=None, tol=1e-3) for k in candidates]
+        bounds = [each.fit(factor * X).lower_bound_ for each in estimators]
         chosen.append(candidates[int(np.argmax(bounds))])
     assert chosen[0] == chosen[1] == chosen[2]
     assert 1 < chosen[0] < 6
 
 
-def test_scale_is_a_division_of_the_data():
+def test_dispersion_is_a_unit():
+    """X / φ with a dispersion of 1 is X with the dispersion φ."""
     X = with_gaps(noisy())
-    options = {"max_iter": 40, "tol": 0}
-    scaled = fit_quietly(model(scale=8.0, **options), X)
-    divided = fit_quietly(model(scale=1.0, **options), X / 8.0)
-    assert scaled.dispersion_ == 8.0
-    assert_allclose(scaled.lower_bounds_, divided.lower_bounds_, rtol=1e-12)
-    assert_allclose(scaled.atom_shape_, divided.atom_shape_, rtol=1e-9)
-    assert_allclose(scaled.activation_shape_, divided.activation_shape_, rtol=1e-9)
-    assert_allclose(scaled.activation_rate_, divided.activation_rate_ / 8.0, rtol=1e-12)
-    assert_allclose(scaled.activations_, 8.0 * divided.activations_, rtol=1e-9)
-    assert_allclose(scaled.transform(X), 8.0 * divided.transform(X / 8.0), rtol=1e-9)
+    options = {"max_iter": 40, "tol": 0, "noise": None}
+    dispersed = fit_quietly(model(dispersion=8.0, **options), X)
+    divided = fit_quietly(model(dispersion=1.0, **options), X / 8.0)
+    assert dispersed.dispersion_ == 8.0
+    assert_allclose(dispersed.lower_bounds_, divided.lower_bounds_, rtol=1e-12)
+    assert_allclose(dispersed.atom_shape_, divided.atom_shape_, rtol=1e-9)
+    assert_allclose(dispersed.activation_shape_, divided.activation_shape_, rtol=1e-9)
+    assert_allclose(dispersed.activation_rate_, divided.activation_rate_ / 8.0, rtol=1e-12)
+    assert_allclose(dispersed.activations_, 8.0 * divided.activations_, rtol=1e-9)
+    assert_allclose(dispersed.transform(X), 8.0 * divided.transform(X / 8.0), rtol=1e-9)
 
 
-def test_automatic_scale_of_integers_is_one():
+def test_integers_handed_in_as_real():
+    """A dispersion of 1 without noise is the integer likelihood."""
     X = draw()[0]
-    automatic = fit_quietly(model("integer", max_iter=10), X)
-    assert automatic.dispersion_ == 1.0
-    paper = fit_quietly(model("integer", max_iter=10, scale=1.0), X)
-    assert_array_equal(automatic.lower_bounds_, paper.lower_bounds_)
+    counts = fit_quietly(model("integer", max_iter=10), X)
+    assert counts.dispersion_ == 1.0
+    real = fit_quietly(model(dispersion=1.0, noise=None, max_iter=10), X)
+    assert_allclose(real.lower_bounds_, counts.lower_bounds_, rtol=1e-12)
+    assert_allclose(real.atom_shape_, counts.atom_shape_, rtol=1e-9)
 
 
-def test_automatic_scale_follows_the_noise():
-    """It grows by more than the noise, as if the signal had grown as well, and by less than its
-    square, since some of the noise is fitted."""
+@pytest.mark.parametrize("noise", ["auto", None])
+def test_noise_that_is_found_follows_the_noise(noise):
+    """Without a component for it, the dispersion grows with it."""
     rng = np.random.default_rng(3)
     signal = rng.gamma(2.0, 30.0, (120, K)) @ rng.normal(size=(K, 15))
     found = []
-    for noise in (1.0, 4.0):
-        X = signal + rng.normal(0.0, noise, signal.shape)
-        found.append(fit_quietly(model(max_iter=20), X).dispersion_)
-    assert 4.0 < found[1] / found[0] < 16.0
+    for size in (1.0, 4.0):
+        X = signal + rng.normal(0.0, size, signal.shape)
+        estimator = fit_quietly(model(noise=noise, max_iter=20), X)
+        found.append(estimator.noise_.mean() if noise else estimator.dispersion_)
+    ratio = found[1] / found[0]
+    assert (3.0 < ratio < 4.5) if noise else (4.0 < ratio < 16.0)
 
 
-def test_automatic_scale_counts_weights():
+def test_dispersion_counts_weights():
     X = with_gaps(noisy())
     weights = np.arange(len(X)) % 3
-    weighted = fit_quietly(model(max_iter=2), X, sample_weight=weights)
-    repeated = fit_quietly(model(max_iter=2), np.repeat(X, weights, axis=0))
+    options = {"noise": None, "max_iter": 2}
+    weighted = fit_quietly(model(**options), X, sample_weight=weights)
+    repeated = fit_quietly(model(**options), np.repeat(X, weights, axis=0))
     assert weighted.dispersion_ == pytest.approx(repeated.dispersion_, rel=1e-7)
 
 
@@ -222,7 +266,8 @@ def test_means_are_those_of_the_posterior(fitted):
     total = found.atom_shape_.sum(axis=(0, 2), keepdims=True)
     assert_allclose(found.atoms_, found.atom_shape_ / total)
     assert_allclose(found.components_, found.atoms_[0] - found.atoms_[1])
-    expected = (1 + found.activation_rate_prior) / found.dispersion_
+    expected = np.broadcast_to(1 + found.activation_rate_prior_, found.activations_.shape)
+    expected = expected / found.dispersion_
     assert_allclose(found.activation_rate_, expected)
 
 
@@ -279,11 +324,11 @@ def test_intervals_of_components(fitted):
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_intervals_of_components_shrink_with_more_data(likelihood):
     X = data_for(likelihood, n_samples=400)
-    scale = {"scale": 1.0}
-    start = fit_quietly(model(likelihood, max_iter=200, **scale), X)
+    options = without_noise(likelihood)
+    start = fit_quietly(model(likelihood, max_iter=200, **options), X)
     widths = []
     for n_samples in (25, 100, 400):
-        found = model(likelihood, **scale).fit(X[:n_samples], atom_shape=start.atom_shape_)
+        found = model(likelihood, **options).fit(X[:n_samples], atom_shape=start.atom_shape_)
         lower, upper = found.interval().components
         widths.append(np.mean(upper - lower))
     assert widths[0] > 1.4 * widths[1] > 1.4**2 * widths[2]
@@ -297,7 +342,7 @@ def test_posterior_mean_tends_to_the_maximum():
     errors = []
     for factor in (1.0, 1e2, 1e4):
         totals = factor * maximum.activations_.sum(axis=0)[:, np.newaxis]
-        found = model(scale=1.0, tol=1e-6).fit(
+        found = model(dispersion=0.0, tol=1e-6).fit(
             factor * X,
             atom_shape=1 + totals * maximum.atoms_,
             activation_shape=1 + factor * maximum.activations_,
@@ -339,12 +384,30 @@ def test_transform_does_not_know_the_batch(fitted):
 def test_transform_is_a_fixed_point_of_the_paper(fitted):
     """Posterior shapes of the activations that one more iteration with these atoms repeats."""
     found, X = fitted
-    rate = found.activation_rate_prior
+    rate = found.activation_rate_prior_
     shape = found.transform(X) * (1 + rate) / found.dispersion_
     again, _ = reference.vb_iteration(
-        X / found.dispersion_, shape, found.atom_shape_, likelihood=found.likelihood
+        X / found.dispersion_,
+        shape,
+        found.atom_shape_,
+        likelihood=likelihood_of(found),
+        activation_rate=rate,
+        background=background_of(found),
     )
     assert_allclose(again, shape, rtol=1e-6)
+
+
+def test_bound_is_that_of_the_reference(fitted):
+    found, X = fitted
+    expected = reference.vb_bound(
+        X / found.dispersion_,
+        found.activation_shape_,
+        found.atom_shape_,
+        likelihood=likelihood_of(found),
+        activation_rate=found.activation_rate_prior_,
+        background=background_of(found),
+    )
+    assert found.lower_bound_ == pytest.approx(expected, rel=1e-9)
 
 
 def test_predict_goes_by_the_amounts_of_the_means(fitted):
@@ -366,7 +429,14 @@ def test_fit_transform(fitted):
 
 def test_sources_sum_to_the_data(fitted):
     found, X = fitted
-    assert_allclose(found.sources(X).sum(axis=2), found.impute(X), rtol=1e-9, atol=1e-9)
+    parts, filled, gaps = found.sources(X).sum(axis=2), found.impute(X), np.isnan(X)
+    assert_allclose(parts[gaps], filled[gaps], rtol=1e-9, atol=1e-9)
+    if found.noise_.any():  # which has its part
+        signal = found.activations_ @ found.components_
+        noise = X - parts
+        assert_allclose(noise[~gaps], (X - signal)[~gaps], rtol=0.1, atol=0.1 * found.noise_.max())
+    else:
+        assert_allclose(parts, filled, rtol=1e-9, atol=1e-9)
 
 
 def test_score_is_that_of_the_posterior_means(fitted):
@@ -374,6 +444,14 @@ def test_score_is_that_of_the_posterior_means(fitted):
     rate0, rate1 = np.array([found.transform(X) @ atom for atom in found.atoms_])
     if found.likelihood == "integer":
         cells = stats.skellam.logpmf(X, rate0, rate1)
+    elif found.dispersion != 0:
+        rates = np.array([rate0, rate1]) / found.dispersion_ + background_of(found)
+        cells = np.array(
+            [
+                [reference.log_likelihood(X[j, i] / found.dispersion_, rates[:, j, i], "integer")]
+                for j, i in np.argwhere(~np.isnan(X))
+            ]
+        ) - np.log(found.dispersion_)
     else:
         root = np.sqrt(X**2 + 4 * rate0 * rate1)
         side = np.where(X < 0, rate1, rate0)
@@ -478,7 +556,7 @@ def test_integer_weight_is_a_repeated_sample(likelihood):
     shape = rng.gamma(2.0, 20.0, (len(X), K))
     weights = np.arange(len(X)) % 3
     rows = np.repeat(np.arange(len(X)), weights)
-    estimator = model(likelihood, scale=1.0, max_iter=40, tol=0)
+    estimator = model(likelihood, max_iter=40, tol=0, **without_noise(likelihood))
     repeated = fit_quietly(
         clone(estimator), X[rows], atom_shape=atom_shape, activation_shape=shape[rows]
     )
@@ -521,7 +599,7 @@ def test_number_of_threads_changes_no_bit(likelihood, many_tasks):
     X[::7, ::3] = np.nan
     results = []
     for n_jobs in (1, 2):
-        estimator = model(likelihood, n_components=6, n_jobs=n_jobs, max_iter=3, tol=0, scale=1.0)
+        estimator = model(likelihood, n_components=6, n_jobs=n_jobs, max_iter=3, tol=0)
         found = fit_quietly(estimator, X)
         results.append(
             (found.atom_shape_, found.activation_shape_, found.lower_bounds_, found.transform(X))
@@ -532,15 +610,13 @@ def test_number_of_threads_changes_no_bit(likelihood, many_tasks):
 
 def test_best_of_several_starts_is_kept():
     X = noisy()
-    random = np.random.RandomState(3)
-    singles = [
-        fit_quietly(model(random_state=random, max_iter=30), X).lower_bound_ for _ in range(4)
-    ]
-    best = fit_quietly(model(random_state=3, max_iter=30, n_init=4), X)
+    random, options = np.random.RandomState(3), {"dispersion": 0.0, "max_iter": 30}
+    singles = [fit_quietly(model(random_state=random, **options), X).lower_bound_ for _ in range(4)]
+    best = fit_quietly(model(random_state=3, n_init=4, **options), X)
     assert len(set(singles)) > 1
     assert best.lower_bound_ == max(singles)
     assert np.isfinite(best.stability_)
-    assert np.isnan(fit_quietly(model(max_iter=3), X).stability_)
+    assert np.isnan(fit_quietly(model(**options), X).stability_)
 
 
 def test_pickle(fitted):
@@ -557,7 +633,7 @@ def test_pickle(fitted):
 def test_interruption_keeps_what_there_is(monkeypatch, acceleration, steps, n_iter):
     """A cycle of steps that is cut off leaves no trace."""
     X = noisy()
-    options = {"scale": 2.0, "acceleration": acceleration}
+    options = {"dispersion": 2.0, "noise": None, "acceleration": acceleration}
     uninterrupted = fit_quietly(model(max_iter=n_iter, tol=0, **options), X)
     step, calls = vb.step, itertools.count()
 
@@ -575,19 +651,20 @@ def test_interruption_keeps_what_there_is(monkeypatch, acceleration, steps, n_it
     assert found.lower_bound_ == uninterrupted.lower_bound_
 
 
-def test_interruption_while_the_noise_level_is_sought(monkeypatch):
+@pytest.mark.parametrize(("sought", "noise"), [(em, None), (search, "auto")])
+def test_interruption_while_the_noise_level_is_sought(monkeypatch, sought, noise):
     """Ctrl-C ends the whole fit, not only the preliminary one."""
-    step, calls = em.step, itertools.count()
+    step, calls = sought.step, itertools.count()
 
     def interrupted(problem, state):
         if next(calls) == 3:
             raise KeyboardInterrupt
         return step(problem, state)
 
-    monkeypatch.setattr(em, "step", interrupted)
+    monkeypatch.setattr(sought, "step", interrupted)
     X = noisy()
     with pytest.warns(ConvergenceWarning, match="Interrupted"):
-        found = model().fit(X)
+        found = model(noise=noise).fit(X)
     assert found.n_iter_ == 0 and not found.converged_
     assert found.stop_reason_ == "interrupted"
     assert np.isfinite(found.transform(X)).all()

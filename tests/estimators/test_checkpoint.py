@@ -34,8 +34,9 @@ MODELS = {
     "em": SkellamSNMF(3, solver="em", acceleration=None, max_iter=40, random_state=1, n_init=2),
     "squarem": SkellamSNMF(3, solver="em", likelihood="integer", max_iter=40, random_state=2),
     "parabolic": SkellamSNMF(3, solver="em", acceleration="parabolic", init="svd", max_iter=40),
-    "bayes": BayesianSkellamSNMF(3, random_state=3, max_iter=60, n_init=2),
-    "map": BayesianSkellamSNMF(3, random_state=3, max_iter=60, init="map"),
+    "bayes": BayesianSkellamSNMF(3, random_state=3, max_iter=60, n_init=2, dispersion=0.0),
+    "bayes with noise": BayesianSkellamSNMF(3, random_state=3, max_iter=60, n_init=2),
+    "map": BayesianSkellamSNMF(3, random_state=3, max_iter=60, init="map", noise=None),
     "prior": BayesianSkellamSNMF(3, likelihood="integer", init="prior", max_iter=30),
     "hals": EuclideanSNMF(3, random_state=4, n_init=2, tol=1e-6),
     "multiplicative": EuclideanSNMF(3, solver="multiplicative", random_state=4, max_iter=60),
@@ -54,7 +55,7 @@ MODELS = {
         n_jobs=1,
     ),
     "bayes in batches": BayesianSkellamSNMF(
-        3, batch_size=20, random_state=5, n_init=2, max_iter=5, tol=0, n_jobs=1
+        3, dispersion=0.0, batch_size=20, random_state=5, n_init=2, max_iter=5, tol=0, n_jobs=1
     ),
 }
 IN_BATCHES = [name for name in MODELS if "batches" in name]

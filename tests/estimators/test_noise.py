@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-from seminmf import SkellamSNMF, load
+from seminmf import BayesianSkellamSNMF, SkellamSNMF, load
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -359,3 +359,108 @@ def test_no_intercept_for_a_feature_of_gaps():
     X[:, 1] = np.nan
     with pytest.raises(ValueError, match="only gaps in feature 1"):
         SkellamSNMF(2, fit_intercept=True).fit(X)
+
+
+# --- the posterior ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_posteriors_of_all_sources(kind):
+    X, _, W, _ = draw(3.0, J=120, I=8, K=2)
+    X = hidden(X, 0.1)
+    model = BayesianSkellamSNMF(2, posterior="mean-field", random_state=0).fit(KINDS[kind](X))
+    assert cosines(W, model.components_)[0].min() > 0.97
+    assert np.diff(model.lower_bounds_).min() >= -1e-9 * abs(model.lower_bound_)
+    point = SkellamSNMF(2, random_state=0).fit(X)
+    assert_allclose(model.noise_, point.noise_, rtol=1e-9)
+    activations = np.asarray(model.activations_)
+    assert_allclose(np.asarray(model.transform(KINDS[kind](X))), activations, rtol=1e-5)
+
+
+@pytest.mark.parametrize("signal", [1.0, 3.0, 10.0])
+def test_posterior_means_are_near_the_truth(signal):
+    X, A, W, _ = draw(signal, J=500)
+    model = BayesianSkellamSNMF(4, random_state=0).fit(X)
+    found, order = cosines(W, model.components_)
+    assert found.mean() > {1.0: 0.93, 3.0: 0.985, 10.0: 0.998}[signal]
+    amounts = model.amounts_[:, order]
+    assert np.sum(amounts * A) / np.sum(A * A) == pytest.approx(1.0, abs=0.2)
+
+
+def test_posterior_with_all_options(tmp_path):
+    X, _, W, deviation = draw(3.0, J=200, I=10, K=2, positive=True)
+    offset = np.linspace(-1, 1, 10)
+    options = {"positive_components": True, "fit_intercept": True, "noise": "same"}
+    model = BayesianSkellamSNMF(2, random_state=0, **options).fit(hidden(X + offset, 0.1))
+    assert cosines(W, model.components_)[0].min() > 0.95
+    assert model.components_.min() >= 0 and np.abs(model.intercept_ - offset).max() < 0.2
+    assert np.ptp(model.noise_) == 0
+    assert_allclose(model.noise_, deviation[0], rtol=0.15)
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    assert_array_equal(again.transform(X), model.transform(X))
+    assert_array_equal(again.noise_, model.noise_)
+
+
+def test_predictive_intervals_have_the_noise():
+    """Of the feature, or of the cell where it is known."""
+    X, _, _, deviation = draw(3.0, J=400, I=12, noise=np.geomspace(1, 9, 12)[None])
+    gappy = hidden(X, 0.2)
+    gaps = np.isnan(gappy)
+    for options in ({}, {"cell_noise": deviation}):
+        model = BayesianSkellamSNMF(4, random_state=0).fit(gappy, **options)
+        _, lower, upper = model.impute(gappy, return_interval=True, level=0.9, **options)
+        widths = np.where(gaps, upper - lower, np.nan)
+        ratio = np.nanmean(widths, axis=0) / (deviation[0] if options else model.noise_)
+        assert ratio.min() > 3
+        assert 0.85 < np.mean((lower <= X) & (X <= upper), where=gaps) < 0.95
+
+
+def test_posterior_batches():
+    X, _, W, _ = draw(3.0, J=600, I=10, K=3)
+    model = BayesianSkellamSNMF(3, batch_size=100, max_iter=5, random_state=0).fit(X)
+    assert cosines(W, model.components_)[0].mean() > 0.98
+    stream = BayesianSkellamSNMF(3, random_state=0)
+    for start in range(0, 600, 100):
+        stream.partial_fit(X[start : start + 100])
+    assert cosines(W, stream.components_)[0].mean() > 0.97
+
+
+# --- the price, and fills -----------------------------------------------------------------------
+
+
+def test_the_price_follows_the_noise():
+    """What stands out of the noise is priced less, and little that does, more."""
+    prices = [SkellamSNMF(4, random_state=0).fit(draw(s, J=500)[0])._price for s in (1.0, 3.0, 10)]
+    assert prices[0] > prices[1] >= prices[2]
+
+
+def test_held_back_cells_are_forgotten():
+    """A table of hardly more cells than parameters would else have the smallest price."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    assert SkellamSNMF(5, random_state=0).fit(X)._price > 0.3
+
+
+def test_other_seeds_differ_by_their_starts_alone():
+    X, _, _, _ = draw(3.0, J=200)
+    prices = {SkellamSNMF(4, random_state=seed).fit(X)._price for seed in range(4)}
+    assert len(prices) == 1
+
+
+@pytest.mark.parametrize("estimator", [SkellamSNMF, BayesianSkellamSNMF])
+def test_a_wild_cell_does_not_fill_in_the_absurd(estimator, tmp_path):
+    X, _, _, _ = draw(3.0, J=200, I=8, K=2)
+    X = hidden(X, 0.2)
+    X[7] = [np.nan, 1e3, np.nan, 0.0, np.nan, 0.0, np.nan, 0.0]
+    model = estimator(3, random_state=0).fit(X)
+    size = np.sqrt(np.nanmean(X**2, axis=0))
+    model.save(tmp_path / "model.safetensors")
+    for same in (model, load(tmp_path / "model.safetensors")):
+        filled = same.impute(X)
+        assert (
+            np.abs(filled[np.isnan(X)]) <= 10.01 * np.broadcast_to(size, X.shape)[np.isnan(X)]
+        ).all()
+        assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+    rows, columns = np.nonzero(np.isnan(X))
+    assert_allclose(model.predict_cells(rows, columns), filled[rows, columns], rtol=1e-6)

@@ -31,7 +31,10 @@ CHANGES = {
     "batch_size": [None, 4, 0],
     "sparse_zeros": ["missing", "observed", "?"],
     "check_integer": [True, False],
-    "scale": ["auto", 1.0, 0.3, 0.0],
+    "dispersion": ["auto", 1.0, 0.3, 0.0, -1.0],
+    "noise": ["auto", "same", None, "loud"],
+    "positive_components": [False, True],
+    "fit_intercept": [False, True],
     "n_jobs": [None, 1, 2],
     "random_state": [0, 1],
 }

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, PriorLearner, SkellamSNMF, load
 from seminmf._algorithms import loop
-from seminmf._estimators import base, runs, validation
+from seminmf._estimators import base, runs, sampled, validation
 
 X = np.random.RandomState(0).normal(size=(12, 4)) * 3
 NEW = np.random.RandomState(1).normal(size=(9, 5)) * 100
@@ -19,7 +19,10 @@ ESTIMATORS = {
     "skellam": SkellamSNMF(3, n_init=1, random_state=0, max_iter=15),
     "em": SkellamSNMF(3, n_init=1, solver="em", likelihood="integer", random_state=0, max_iter=15),
     "kmeans": SkellamSNMF(3, n_init=1, init="kmeans", random_state=0, max_iter=15),
-    "bayesian": BayesianSkellamSNMF(3, random_state=0, max_iter=15),
+    "bayesian": BayesianSkellamSNMF(
+        3, posterior="mean-field", random_state=0, max_iter=15, n_init=1
+    ),
+    "draws": BayesianSkellamSNMF(3, random_state=0, max_iter=15, n_init=1),
     "euclidean": EuclideanSNMF(3, random_state=0, max_iter=15),
 }
 METHODS = ("transform", "predict", "impute", "score", "sources")
@@ -136,6 +139,8 @@ def test_failures_inside_of_a_fit(monkeypatch, name, place, error):
     model, empty = fitted(name), clone(ESTIMATORS[name])
     before = state(model)
     module, function, after = PLACES[place]
+    if name == "draws" and place in ("after all runs", "at the end"):
+        module, function = sampled, "from_chain"
     for estimator, check in (
         (model, lambda: state(model) == before),
         (empty, lambda: check_unfitted(empty, name) is None),
@@ -160,7 +165,7 @@ def test_warnings_that_are_errors(name):
     before = state(model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(Warning, match="No convergence"):
+        with pytest.raises(Warning, match=r"No convergence|have not settled"):
             model.fit(NEW.round())
     assert state(model) == before
 
@@ -228,7 +233,10 @@ CHANGES = {
     "init": "kmeans",
     "max_iter": 1,
     "tol": 0.1,
-    "scale": 5.0,
+    "dispersion": 5.0,
+    "noise": None,
+    "positive_components": True,
+    "fit_intercept": True,
 }
 
 

@@ -142,7 +142,7 @@ def test_types_and_layout():
     ("model", "name"),
     [
         (SkellamSNMF(2, max_iter=3), "atoms_"),
-        (BayesianSkellamSNMF(2, max_iter=3), "atom_shape_"),
+        (BayesianSkellamSNMF(2, posterior="mean-field", max_iter=3), "atom_shape_"),
         (EuclideanSNMF(2, max_iter=3), "components_"),
     ],
 )

@@ -24,12 +24,14 @@ def make(gaps, J=30, I=7, K=3, seed=0):
 @pytest.mark.parametrize("gaps", [False, True])
 def test_activations_are_optimal(gaps):
     X, W, precision, centre, prices = make(gaps)
-    values = np.zeros((len(X), len(W)))
-    solve_priced_rows(X, precision, centre, W, prices, 2000, values)
+    values, weights = np.zeros((len(X), len(W))), np.random.default_rng(1).uniform(0.5, 2, len(X))
+    minimised = solve_priced_rows(X, precision, weights, centre, W, prices, 2000, values)
     slopes = ((X - centre - values @ W) * precision) @ W.T - prices
     assert (values >= 0).all() and (values == 0).any() and (values > 0).any()
     assert np.abs(slopes[values > 0]).max() < 1e-4
     assert slopes[values == 0].max() <= 1e-4
+    squares = np.sum(precision * (X - centre - values @ W) ** 2, axis=1)
+    assert_allclose(minimised, weights @ (squares / 2 + values @ prices), rtol=1e-12)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

@@ -366,12 +366,31 @@ def test_an_interrupted_fit_changes_nothing(monkeypatch):
     assert_same(before, learner)
 
 
-def test_the_scale_is_that_of_the_first_matrix():
-    """A matrix in another unit has a larger prior mean, and not another scale."""
+def test_the_dispersion_is_that_of_the_first_matrix():
+    """A matrix in another unit has a larger prior mean, and not another dispersion."""
     learner = PriorLearner(estimator("real")).partial_fit(draw(0, likelihood="real"))
-    scale = learner.scale_
+    found = learner.dispersion_
     learner.partial_fit(10 * draw(1, likelihood="real"))
-    assert learner.scale_ == scale == learner.last_.dispersion_ == learner.estimator_.scale
+    assert (
+        learner.dispersion_ == learner.last_.dispersion_ == learner.estimator_.dispersion == found
+    )
+    assert learner.estimator_.noise is None
+
+
+def test_the_dispersion_of_the_paper_stays():
+    learner = PriorLearner(estimator("real", dispersion=0.0))
+    learner.partial_fit(draw(0, likelihood="real"))
+    assert learner.dispersion_ == 1.0 and learner.estimator_.dispersion == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("noise", "feature"), ("positive_components", True), ("fit_intercept", True)],
+)
+def test_what_a_learner_cannot_do_is_refused(name, value):
+    learner = PriorLearner(estimator("real", **{name: value}))
+    with pytest.raises(ValueError, match=f"^{name} must be .* for the estimator of a PriorLearner"):
+        learner.partial_fit(draw(0, likelihood="real"))
 
 
 def test_same_seed_same_prior_whatever_the_jobs():

@@ -202,8 +202,8 @@ def test_density_of_cells():
 
 def test_evidence_of_one_component_is_its_integral():
     X = draw("integer", n_samples=6, n_components=1)
-    counts = BayesianSkellamSNMF(1, likelihood="integer", activation_rate_prior=0.01)
-    model = counts.set_params(random_state=0).fit(X)
+    prior = {"activation_shape_prior": 1.0, "activation_rate_prior": 0.01, "atom_shape_prior": 1.0}
+    model = BayesianSkellamSNMF(1, likelihood="integer", random_state=0, **prior).fit(X)
     sensitivities = density.sensitivity(X, model.activations_, model.atoms_)
     logs = np.linspace(-12, 9, 20001)
     rates = np.exp(logs)[:, None] * model.atoms_
@@ -341,7 +341,7 @@ def test_the_users_prior_is_kept():
 
 
 def test_the_users_scale_is_kept():
-    estimator = BayesianSkellamSNMF(scale=2.5)
+    estimator = BayesianSkellamSNMF(dispersion=2.5)
     assert Comparison.of(estimator, draw("real"), True, 3).scale == 2.5
 
 

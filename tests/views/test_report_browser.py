@@ -232,6 +232,7 @@ def test_values_by_arrow_keys(driver, pages):
     ]
     box.send_keys(Keys.ESCAPE)
     assert tip(driver) is None
+    look(driver, pages["unnamed"])
     chart = driver.find_element("css selector", "#convergence .chart")
     chart.send_keys(Keys.ARROW_RIGHT)
     assert tip(driver).startswith("iteration 0: ")

@@ -14,6 +14,26 @@ from .._kernels.em.estep import Cells, evaluate_cells
 from .problem import Problem
 
 
+class Levels(NamedTuple):
+    """What is added to activations · components, and how far cells may then be from it.
+
+    Attributes
+    ----------
+    intercept, reach : (I,) arrays
+    """
+
+    intercept: NDArray
+    reach: NDArray
+
+    def values(self, products: NDArray) -> NDArray:
+        """Values of cells whose activations · components are given."""
+        return self.intercept + np.clip(products, -self.reach, self.reach)
+
+    def of_features(self, features: NDArray) -> Levels:
+        """Those of some features."""
+        return Levels(self.intercept[features], self.reach[features])
+
+
 class Evaluated(NamedTuple):
     """Some cells in the unit of X, their samples' activations, their rates, and U and level.
 
@@ -83,18 +103,16 @@ def source_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tu
 
 @per_sample(rows=1)
 def fill_samples(
-    problem: Problem, activations: NDArray, components: NDArray, intercept: NDArray | float
+    problem: Problem, activations: NDArray, components: NDArray, levels: Levels
 ) -> tuple[tuple, tuple]:
     """X with its gaps filled."""
-    return (fill(problem.data.source, activations, components, intercept),), ()
+    return (fill(problem.data.source, activations, components, levels),), ()
 
 
-def fill(
-    source: BlockSource, activations: NDArray, components: NDArray, intercept: NDArray | float = 0.0
-) -> NDArray:
+def fill(source: BlockSource, activations: NDArray, components: NDArray, levels: Levels) -> NDArray:
     """X with its gaps filled by activations · components + intercept."""
     filled = np.empty(source.shape, dtype=source.dtype)
     for block in all_blocks(source):
-        fitted = activations[block.samples] @ components + intercept
+        fitted = levels.values(activations[block.samples] @ components)
         filled[block.samples] = np.where(np.isnan(block.X), fitted, block.X)
     return filled

@@ -13,6 +13,8 @@ back: too small a price lets components follow the noise, too large a price shri
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +39,8 @@ _LEAST_FREEDOM = 0.05
 _LEAST_VARIANCE = 1e-6
 # A mean square below this share of the largest is none; and what it is where there is nothing else.
 _NOTHING, _NO_SIZE = 1e-14, 1e-30
-# Rounds of coordinate descent for the activations of a sample.
-_DESCENT = 20
+# Steps of coordinate descent for the activations of a sample in a round.
+_DESCENT = 5
 # A ridge that decides where nothing else does, against the squares of activations; and squares that
 # are none.
 _LEAST_RIDGE, _VANISHING = 1e-9, 1e-100
@@ -50,7 +52,8 @@ _LEAST_ROUNDS = 40
 _LAST_RESTART = 60
 
 
-class SearchData(NamedTuple):
+@dataclass(frozen=True)
+class SearchData:
     """Samples in which the noise is sought.
 
     Attributes
@@ -70,9 +73,9 @@ class SearchData(NamedTuple):
 
     def without(self, cells: NDArray) -> SearchData:
         """The same data without some cells, by a boolean array (n, I)."""
-        return self._replace(observed=np.where(cells, 0.0, self.observed))
+        return replace(self, observed=np.where(cells, 0.0, self.observed))
 
-    @property
+    @cached_property
     def counts(self) -> NDArray:
         """Observed cells of each feature, with the samples' weights."""
         observed = np.broadcast_to(self.observed, self.X.shape)
@@ -113,8 +116,9 @@ class Search(NamedTuple):
 
     data: SearchData
     model: SearchModel
-    # Mean square of each feature, around its mean if there is an intercept.
+    # Mean square of each feature, around its mean if there is an intercept; and what is none.
     sizes: NDArray
+    least_size: float
 
     @classmethod
     def of(cls, data: SearchData, model: SearchModel) -> Search:
@@ -122,12 +126,12 @@ class Search(NamedTuple):
         nothing = np.zeros(data.X.shape[1])
         squares = data.mean_squares(data.mean() if model.intercept else nothing)
         least = _NOTHING * data.mean_squares(nothing).max() + _NO_SIZE
-        return cls(data, model, np.maximum(squares, least))
+        return cls(data, model, np.maximum(squares, least), least)
 
     @property
     def has_values(self) -> NDArray:
         """Which features have any signal or noise; all, if none has."""
-        alive = self.sizes > self.sizes.min() * (1 + 1e-9)
+        alive = self.sizes > self.least_size
         return alive if alive.any() else np.ones_like(alive)
 
 
@@ -189,31 +193,34 @@ def point(state: Found) -> Found:
 def step(search: Search, state: Found) -> tuple[Found, Info]:
     """One round: activations, components, and now and then the noise."""
     precision, scale = precisions(search, state.variance)
-    state = _with_activations(search, state, precision, scale)
-    info = Info(_objective(search, state, precision, scale))
+    state, objective = _with_activations(search, state, precision, scale)
     state = _with_components(search, state, precision, scale)
     if state.age < _LAST_RESTART:
         state = _restarted(search, state, precision)
     learns = state.age >= _FIRST_NOISE and state.age % _EVERY == _EVERY - 1
     if learns and search.model.noise is not None:
         state = state._replace(variance=_residual_variance(search, state))
-    return state._replace(age=state.age + 1), info
+    return state._replace(age=state.age + 1), Info(objective)
 
 
 def evaluate(search: Search, state: Found) -> float:
     """Minus what is minimised, with the noise's own part."""
-    precision, scale = precisions(search, state.variance)
-    state = _with_activations(search, state, precision, scale)
-    return _objective(search, state, precision, scale)
+    return _with_activations(search, state, *precisions(search, state.variance))[1]
 
 
 def precisions(search: Search, variance: NDArray) -> tuple[NDArray, NDArray]:
     """1 / variance of each cell, 0 in gaps; and the standard deviation of each feature's noise."""
     data = search.data
-    precision = np.ascontiguousarray(data.observed / (data.known + variance))
-    totals = np.einsum("j,ji->i", data.weights, np.broadcast_to(precision, data.X.shape))
-    scale = np.sqrt(np.maximum(data.counts, 1e-300) / np.maximum(totals, 1e-300))
-    return precision, np.where(totals > 0, scale, 1.0)
+    variances = data.known + variance
+    precision = np.ascontiguousarray(data.observed / variances)
+    if len(variances) == 1:
+        scale = np.sqrt(variances[0])
+    else:
+        totals = np.einsum("j,ji->i", data.weights, precision)
+        scale = np.sqrt(data.counts / np.maximum(totals, 1e-300))
+    # A feature that nothing is known of may have as much noise as any.
+    seen = data.counts > 0
+    return precision, np.where(seen, scale, np.max(scale, initial=0.0, where=seen) or 1.0)
 
 
 def lengths(components: NDArray, scale: NDArray) -> NDArray:
@@ -229,20 +236,33 @@ def held_errors(search: Search, state: Found, cells: NDArray, scale: NDArray) ->
     return float(np.sum(weights * errors * errors))
 
 
-def _with_activations(search: Search, state: Found, precision: NDArray, scale: NDArray) -> Found:
-    """The activations for the components."""
+def _with_activations(
+    search: Search, state: Found, precision: NDArray, scale: NDArray
+) -> tuple[Found, float]:
+    """The activations for the components, and the objective there."""
     activations = state.activations.copy()
     prices = state.price * lengths(state.components, scale)
-    solve_priced_rows(
+    minimised = solve_priced_rows(
         search.data.X,
         precision,
+        search.data.weights,
         state.intercept,
         state.components,
         prices,
         _DESCENT,
         activations,
     )
-    return state._replace(activations=activations)
+    objective = -minimised - 0.5 * _log_variances(search, state.variance)
+    return state._replace(activations=activations), objective
+
+
+def _log_variances(search: Search, variance: NDArray) -> float:
+    """Sum of the logarithms of the variances of all observed cells, with the weights."""
+    data = search.data
+    logarithms = np.log(data.known + variance)
+    if len(logarithms) == 1:
+        return float(data.counts @ logarithms[0])
+    return float(np.einsum("j,ji,ji->", data.weights, data.observed, logarithms))
 
 
 def _with_components(search: Search, state: Found, precision: NDArray, scale: NDArray) -> Found:
@@ -388,14 +408,3 @@ def _residual_variance(search: Search, state: Found) -> NDArray:
     left = np.maximum(counts - used, 0) + _POOLED * counts
     variance = (squares + _POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
     return np.clip(variance, _LEAST_VARIANCE * sizes, sizes)
-
-
-def _objective(search: Search, state: Found, precision: NDArray, scale: NDArray) -> float:
-    """Minus the squares, the price, and the logarithms of the noise."""
-    data = search.data
-    residual = data.X - state.intercept - state.activations @ state.components
-    squares = np.einsum("j,ji,ji->", data.weights, residual * precision, residual)
-    paid = np.einsum("j,jk,k->", data.weights, state.activations, lengths(state.components, scale))
-    logs = -np.log(np.where(precision > 0, precision, 1.0))
-    logs = np.einsum("j,ji->", data.weights, np.broadcast_to(logs, data.X.shape))
-    return -float(0.5 * squares + state.price * paid + 0.5 * logs)

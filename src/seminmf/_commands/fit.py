@@ -98,10 +98,8 @@ def _read_cell_noise(
     request: Request, data: Table, options: TableOptions, names: list[str] | None
 ) -> Any:
     """The table of known standard deviations, read as the data are, in the order of their rows."""
-    if request.estimator != "SkellamSNMF" or request.prior is not None:
-        raise ValueError(
-            "--cell-noise is for SkellamSNMF, without --bayes, --euclidean or --prior."
-        )
+    if request.estimator == "EuclideanSNMF" or request.prior is not None:
+        raise ValueError("--cell-noise does not go with --euclidean or --prior.")
     found = read_table(request.cell_noise or "", options, names)
     if data.ids is None or found.ids is None:
         return found.X
@@ -139,7 +137,7 @@ def _from_prior(
     if not hasattr(learner, "estimator_"):
         raise ValueError(f"{request.prior} has a fitted model, not a learned prior.")
     estimator = learner.estimator_
-    fixed = {"likelihood", "scale", *(p for p in parameters if p.endswith("_prior"))}
+    fixed = {"likelihood", "dispersion", "noise", *(p for p in parameters if p.endswith("_prior"))}
     for name in sorted(parameters):
         if name in fixed:
             raise ValueError(f"{option_of(name)} is part of the learned prior.")
@@ -156,7 +154,8 @@ def _from_prior(
 
 
 def _say(found: dict[str, Any]) -> None:
-    end = ending(found["stop_reason"], found["n_iter"])
+    drawn = found.get("posterior") == "correlated"
+    end = ending(found["stop_reason"], found["n_iter"], drawn=drawn)
     say(
         f"{found['estimator']} with {found['n_components']} components, fitted to "
         f"{found['n_samples']} samples × {found['n_features']} features "

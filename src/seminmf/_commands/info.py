@@ -44,7 +44,7 @@ def _about_learner(learner: Any) -> dict[str, Any]:
         "n_components": learner.estimator_.n_components,
         "n_features": learner.n_features_in_,
         "n_matrices": learner.n_matrices_,
-        "scale": learner.scale_,
+        "dispersion": learner.dispersion_,
         "likelihood": learner.estimator_.likelihood,
         "learning_rate": learner.learning_rate,
     }

@@ -49,6 +49,14 @@ class Acceleration(StrEnum):
     none = "none"
 
 
+class Posterior(StrEnum):
+    """Which posterior a fit with --bayes has."""
+
+    auto = "auto"
+    correlated = "correlated"
+    mean_field = "mean-field"
+
+
 def _option(*names: str, panel: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **settings)
 
@@ -112,7 +120,12 @@ class ModelOptions:
     ] = None
     activation_shape_prior: Annotated[
         float | None,
-        _option("--activation-shape", panel=_MODEL, metavar="A", help="Gamma prior: shape (1)."),
+        _option(
+            "--activation-shape",
+            panel=_MODEL,
+            metavar="A",
+            help="Gamma prior: shape (1, or auto with --bayes).",
+        ),
     ] = None
     activation_rate_prior: Annotated[
         float | None,
@@ -121,6 +134,10 @@ class ModelOptions:
     atom_shape_prior: Annotated[
         float | None,
         _option("--atom-shape", panel=_MODEL, metavar="A", help="Dirichlet prior: shape (1)."),
+    ] = None
+    posterior: Annotated[
+        Posterior | None,
+        _option("--posterior", panel=_MODEL, help="With --bayes: draws, or a mean field (auto)."),
     ] = None
     acceleration: Annotated[
         Acceleration | None,
@@ -237,7 +254,6 @@ class NoiseOptions:
 def option_of(parameter: str) -> str:
     """The option that gives a parameter of an estimator."""
     names = {
-        "scale": "noise_scale",
         "random_state": "seed",
         "n_jobs": "jobs",
         "fit_intercept": "intercept",

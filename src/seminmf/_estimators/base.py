@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from .._algorithms.cells import fill
+from .._algorithms.cells import Levels, fill
 from .._algorithms.explained import Explained, explain
 from .._algorithms.loop import UNRECORDED, WINDOW, Result
 from .._data.opening import open_source
@@ -28,6 +28,9 @@ from .runs import Best, Runner, best_run
 from .transaction import Transactional
 
 S = TypeVar("S")
+
+# A cell is filled in at most so many root mean squares of its feature away from the intercept.
+_FARTHEST = 10.0
 
 
 class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -118,9 +121,13 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     ) -> Best[S]:
         """The best of some runs, `n_init` of them unless it is said."""
         best = best_run(run_once, components, self.n_init if n_init is None else n_init)
+        self._end(best)
+        return best
+
+    def _end(self, best: Best) -> None:
+        """Note whether Ctrl-C came, and warn of a run that did not converge."""
         self._interrupted = best.last.interrupted
         self._warn(best.result, last=best.last)
-        return best
 
     def _publish_starts(self, stability: NDArray, n_same: int) -> None:
         """Set what the starts say of each other: `runs.compared`."""
@@ -254,6 +261,15 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         intercept = getattr(self, "intercept_", None)
         return 0.0 if intercept is None else intercept.astype(self.components_.dtype)
 
+    @property
+    def _levels(self) -> Levels:
+        """Intercept, and how far from it cells are filled in: any distance, unless it is known."""
+        dtype, n_features = self.components_.dtype, self.components_.shape[1]
+        sizes = getattr(self, "_feature_sizes", np.zeros(n_features))
+        reach = np.where(sizes > 0, _FARTHEST * sizes, np.inf)
+        intercept = np.broadcast_to(self._intercept, n_features)
+        return Levels(intercept, reach.astype(dtype))
+
     def predict(self, X: Any, *, cell_noise: ArrayLike | None = None) -> NDArray:
         """Cluster of each sample: the component that puts the largest amount into it.
 
@@ -320,6 +336,10 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def impute(self, X: Any, *, cell_noise: ArrayLike | None = None) -> Any:
         """X with its gaps filled by the factorization.
 
+        Where noise was sought, a fill is at most ten times as far from 0, or from the intercept, as
+        the cells of its feature typically were: an outlier that looks like a component would else
+        fill in the absurd.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -338,7 +358,7 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
         """X with its gaps filled, by the activations of its samples if they are known."""
         activations = self._solve(data) if activations is None else activations
-        return like(X, fill(data.source, activations, self.components_, self._intercept))
+        return like(X, fill(data.source, activations, self.components_, self._levels))
 
     def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
         """Values that the fit predicts for cells of the training data.
@@ -359,7 +379,7 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         needed, places = np.unique(rows, return_inverse=True)
         activations = np.asarray(self.activations_[needed])[places.reshape(rows.shape)]
         fitted = np.einsum("...k,...k->...", activations, self.components_.T[columns])
-        return fitted + np.broadcast_to(self._intercept, shape[1])[columns]
+        return self._levels.of_features(columns).values(fitted)
 
     def save(self, path: Any) -> None:
         """Write the fitted estimator to a file that `seminmf.load` reads.

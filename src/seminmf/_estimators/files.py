@@ -33,6 +33,8 @@ _PRIOR_AXES = dict(zip(PARAMETERS, ("JK", "JK", "2KI"), strict=True))
 # What batches told: P = K (K + 1) / 2, 3 as in `newton.Sweep`.
 _STREAM_COUNTS = {"stream.counts": "2KI"}
 _STREAM_MODEL = {"stream.slopes": "2KI", "stream.grams": "3PI", "stream.price": "K"}
+# An array that has a row for each draw from the posterior.
+DRAWS = "_atom_draws"
 # Parameters of the fit that the estimator does not have any more.
 _KEPT = "parameters_of_fit"
 _STREAM_SCALARS: dict[str, type] = {"n_steps": int, "n_samples": float}
@@ -44,7 +46,8 @@ class ArrayField(NamedTuple):
     Attributes
     ----------
     axes : str
-        Samples J, components K, features I, signs 2, and T = one more than there were iterations.
+        Samples J, components K, features I, signs 2, draws S, and T = one more than there were
+        iterations.
     sign : {"nonnegative", "positive", "any"}
         Which numbers it may have.
     of_data : bool
@@ -90,7 +93,7 @@ class FittedFields(NamedTuple):
     defaults : dict
         Scalars that older files do not have.
     older_parameters : callable
-        Parameters of fits before the estimator had them, next to those that a file has.
+        The parameters of a file, which may be older, as the estimator has them now.
     has_priors : bool
     stream_atoms : str or None
         The attribute that batches learn, of estimators that learn from batches.
@@ -99,7 +102,7 @@ class FittedFields(NamedTuple):
     arrays: dict[str, ArrayField]
     scalars: dict[str, type]
     defaults: dict[str, Any] = {}  # noqa: RUF012
-    older_parameters: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: {}
+    older_parameters: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given
     has_priors: bool = False
     stream_atoms: str | None = None
 
@@ -250,8 +253,7 @@ def shared_names() -> set[str]:
 def rebuild(kind: Any, content: Content) -> Any:
     """The estimator that the content describes, or a ValueError that says what is wrong."""
     fields: FittedFields = kind._fitted_fields
-    given = parameters(content, kind, "parameters", PRIOR_PARAMETERS)
-    given = fields.older_parameters(given) | given
+    given = parameters(content, kind, "parameters", PRIOR_PARAMETERS, fields.older_parameters)
     kept = parameters(content, kind, _KEPT, ()) if _KEPT in content.header else {}
     for values in (given, given | kept):
         estimator = kind(**values)
@@ -296,6 +298,7 @@ def _sizes(content: Content, estimator: Any) -> dict[str, int]:
         "T": length,
         "P": n_components * (n_components + 1) // 2,
         "3": 3,
+        "S": len(np.atleast_1d(content.arrays.get(DRAWS, ()))),
     }
 
 
@@ -338,10 +341,17 @@ def _stream(content: Content, atoms: NDArray, sizes: dict[str, int]) -> Stream:
 
 
 def parameters(
-    content: Content, kind: Any, part: str, may_be_arrays: tuple[str, ...]
+    content: Content,
+    kind: Any,
+    part: str,
+    may_be_arrays: tuple[str, ...],
+    renew: Callable[[dict[str, Any]], dict[str, Any]] = lambda given: given,
 ) -> dict[str, Any]:
-    """Constructor parameters; those that a file does not have keep their defaults."""
-    found = dict(content.header[part])
+    """Constructor parameters; those that a file does not have keep their defaults.
+
+    `renew` makes those of today of those of an older file.
+    """
+    found = renew(dict(content.header[part]))
     for parameter in may_be_arrays:
         if f"parameter.{parameter}" in content.arrays:
             found[parameter] = content.arrays[f"parameter.{parameter}"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,29 +11,25 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._algorithms import noise as search
-from .._algorithms.noise import Found, Search, SearchData, SearchModel, SearchStopping
+from .._algorithms.noise import Found, Search, SearchData, SearchModel
 from .._algorithms.start import Filled, from_kmeans, from_svd
 from .._data.source import Data
 from .._model.model import Background, split_signed
 from .._numerics.scaling import power_of_two
+from .price import FIRST_PRICE, choose_price
 from .runs import Runner, compared
+from .searcher import Searcher
 
 # The search looks at so many samples that a round takes about this many multiplications, but at no
 # fewer than this, if there are more.
 _MOST_WORK, _LEAST_ROWS = 1 << 25, 500
-# Rounds of a search from each start, and of the one that goes on; and nats for each cell that count
-# as none over ten of them.
-_START_ROUNDS, _ROUNDS, _TOLERANCE, _WINDOW = 100, 300, 1e-5, 10
-# The price at first, and prices that are compared by how well cells are predicted that were held
-# back: this share of all, in more than one part if they are few, after so many rounds.
-FIRST_PRICE = 0.3
-PRICES = tuple(float(10**exponent) for exponent in np.linspace(-1, 0.25, 6))
-_HELD_SHARE, _HELD_CELLS, _MOST_FOLDS, _HELD_ROUNDS = 0.1, 2000, 5, 40
-# With fewer cells than this the first price is the last.
-_FEWEST_CELLS = 50
-# The dispersion where nothing says otherwise, against the least noise of a feature: so small that
-# noise is what its component has, and as large as types allow next to the largest noise.
-_SMALL = 0.01
+# Starts and prices are compared on so many of these that they have about this many cells.
+_TRIAL_CELLS = 50_000
+# Nats for each cell that two searches may differ by and have found the same.
+_ROUNDING = 1e-9
+# Rounds of a search from each start.
+_START_ROUNDS = 100
+# A dispersion is at least so large next to the largest noise, by what types allow.
 _RANGE = {"float32": 1e-3, "float64": 1e-6}
 # The intercept takes at most this share of what rates noise has.
 _INTERCEPT_SHARE = 0.5
@@ -48,6 +46,8 @@ class NoiseOptions(NamedTuple):
     intercept, positive : bool
     price : float or None
         κ, or None if it is to be found.
+    dispersion_share : float
+        What a dispersion that is to be found may add to the variance of cells, against the noise.
     """
 
     dispersion: float | None
@@ -55,6 +55,7 @@ class NoiseOptions(NamedTuple):
     intercept: bool
     positive: bool
     price: float | None
+    dispersion_share: float
 
 
 class NoiseLevels(NamedTuple):
@@ -92,6 +93,8 @@ class Findings(NamedTuple):
         κ, in nats for a signal-to-noise ratio of 1.
     scale : (I,) array
         Standard deviation of each feature's noise, with what is known of its cells.
+    sizes : (I,) array
+        Root mean square of each feature, around the intercept; 0 if it has no values.
     atoms : (2, K, I) array
         To start from.
     stability : (K,) array
@@ -106,6 +109,7 @@ class Findings(NamedTuple):
     levels: NoiseLevels
     price: float
     scale: NDArray
+    sizes: NDArray
     atoms: NDArray
     stability: NDArray
     n_same: int
@@ -139,66 +143,41 @@ def find_noise(
     random: RandomState,
 ) -> Findings:
     """Search from several starts, on some of the samples if they are many, and keep the best."""
-    rows = _drawn_rows(data.shape, len(given.frozen), random)
+    # The same samples for every fit: seeds should differ by their starts alone.
+    fixed = RandomState(0)
+    rows = _drawn_rows(data.shape, len(given.frozen), fixed)
+    trial_rows = _trial_rows(rows, data, fixed)
     unit = power_of_two(data.summary.largest)
-    problem = Search.of(
-        _search_data(data, rows, unit),
-        SearchModel(given.frozen, options.intercept, options.positive, options.noise),
-    )
-    searcher = _Searcher(runner)
+    model = SearchModel(given.frozen, options.intercept, options.positive, options.noise)
+    problem = trial = Search.of(_search_data(data, rows, unit), model)
+    if len(trial_rows) < len(rows):
+        trial = Search.of(_search_data(data, trial_rows, unit), model)
+    searcher = Searcher(runner)
     price = FIRST_PRICE if options.price is None else options.price
-    states = []
     if given.atoms is not None and not np.isnan(given.atoms).any():
         n_init = 1  # all starts would be the same
-    for _ in range(n_init):
-        components = _start(data, problem, given, rows, unit, init, random)
-        first = search.first(problem, components, price)
-        states.append(searcher.run(problem, first, _START_ROUNDS))
-        if searcher.interrupted:
-            break
-    best = _best(problem, states)
+    begin = partial(_start, data, trial, given, trial_rows, unit, init, random)
+    states = _from_starts(trial, begin, n_init, price, searcher)
+    best = _best(trial, states)
     others = [state.components for state in states if state is not best]
     stability = compared(best.components, others)
     if options.price is None:
-        price = _chosen_price(problem, best, searcher, random)
+        price = choose_price(trial, best, searcher)
+    if problem is not trial:
+        best = best._replace(activations=np.zeros((len(rows), len(best.components))))
     best = searcher.run(problem, best._replace(price=price))
     return _findings(data, problem, options, best, stability, unit, searcher.interrupted)
 
 
-class _Searcher:
-    """Runs searches, and none after Ctrl-C."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self.interrupted = False
-
-    def run(self, problem: Search, state: Found, most: int = _ROUNDS) -> Found:
-        """Search from a state, for at most so many rounds."""
-        if self.interrupted:
-            return state
-        tolerance = _TOLERANCE * problem.data.counts.sum()
-        stopping = SearchStopping(most, tolerance, window=_WINDOW, relative=False)
-        result = self._runner.run(search, problem, lambda: state, "noise", stopping)
-        self.interrupted = result.interrupted
-        return result.state
-
-
-def _chosen_price(problem: Search, state: Found, searcher: _Searcher, random: RandomState) -> float:
-    """The price by which cells that were held back are predicted best."""
-    if problem.data.counts.sum() < _FEWEST_CELLS:
-        return state.price
-    _, scale = search.precisions(problem, state.variance)
-    observed = np.broadcast_to(problem.data.observed > 0, problem.data.X.shape)
-    n_folds = int(np.clip(_HELD_CELLS / (_HELD_SHARE * observed.sum()), 1, _MOST_FOLDS))
-    parts = random.randint(round(1 / _HELD_SHARE), size=observed.shape)
-    errors = np.zeros(len(PRICES))
-    for fold in range(n_folds):
-        cells = observed & (parts == fold)
-        rest = problem._replace(data=problem.data.without(cells))
-        for n, price in enumerate(PRICES):
-            found = searcher.run(rest, state._replace(price=price), _HELD_ROUNDS)
-            errors[n] += search.held_errors(problem, found, cells, scale)
-    return state.price if searcher.interrupted else PRICES[int(np.argmin(errors))]
+def _from_starts(
+    problem: Search, begin: Callable[[], NDArray], n_init: int, price: float, searcher: Searcher
+) -> list[Found]:
+    """What searches from several starts find; fewer after Ctrl-C."""
+    states: list[Found] = []
+    while len(states) < n_init and not (states and searcher.interrupted):
+        first = search.first(problem, begin(), price)
+        states.append(searcher.run(problem, first, _START_ROUNDS))
+    return states
 
 
 def _drawn_rows(shape: tuple[int, int], n_components: int, random: RandomState) -> NDArray:
@@ -208,6 +187,15 @@ def _drawn_rows(shape: tuple[int, int], n_components: int, random: RandomState) 
     if shape[0] <= n_rows:
         return np.arange(shape[0])
     return np.sort(random.choice(shape[0], n_rows, replace=False))
+
+
+def _trial_rows(rows: NDArray, data: Data, random: RandomState) -> NDArray:
+    """Those of the samples on which starts and prices are compared."""
+    cells_each = data.summary.n_observed / data.shape[0]
+    n_rows = max(_LEAST_ROWS, int(_TRIAL_CELLS / max(cells_each, 1e-300)))
+    if len(rows) <= n_rows:
+        return rows
+    return np.sort(random.choice(rows, n_rows, replace=False))
 
 
 def _search_data(data: Data, rows: NDArray, unit: float) -> SearchData:
@@ -258,10 +246,15 @@ def _best(problem: Search, states: list[Found]) -> Found:
         return states[0]
     variance = np.median([state.variance for state in states], axis=0)
     price = float(np.median([state.price for state in states]))
-    values = [
-        search.evaluate(problem, state._replace(variance=variance, price=price)) for state in states
-    ]
-    return states[int(np.argmax(values))]
+    values = np.array(
+        [
+            search.evaluate(problem, state._replace(variance=variance, price=price))
+            for state in states
+        ]
+    )
+    # Starts may be the same but for their order, on which rounding must not decide.
+    as_good = values >= values.max() - _ROUNDING * problem.data.counts.sum()
+    return states[int(np.argmax(as_good))]
 
 
 def _findings(
@@ -277,11 +270,14 @@ def _findings(
     noise, intercept = np.sqrt(best.variance) * unit, best.intercept * unit
     dispersion = options.dispersion
     if dispersion is None:
-        dispersion = _small_dispersion(scale * unit, intercept, problem, data.source.dtype)
+        dispersion = _small_dispersion(
+            problem, scale * unit, intercept, unit, options.dispersion_share, data.source.dtype
+        )
     return Findings(
         levels=NoiseLevels(dispersion, noise, intercept),
         price=best.price,
         scale=scale * unit,
+        sizes=np.where(problem.has_values, np.sqrt(problem.sizes), 0.0) * unit,
         atoms=_atoms(best.components, scale),
         stability=stability[0],
         n_same=stability[1],
@@ -291,12 +287,21 @@ def _findings(
 
 
 def _small_dispersion(
-    scale: NDArray, intercept: NDArray, problem: Search, dtype: np.dtype
+    problem: Search,
+    scale: NDArray,
+    intercept: NDArray,
+    unit: float,
+    share: float,
+    dtype: np.dtype,
 ) -> float:
-    """A dispersion that is small against the noise of all features that have any signal."""
+    """A dispersion that adds next to nothing to the variance of cells that have any signal.
+
+    It adds φ times the rate of a cell, which is about the size of the cell.
+    """
     alive = problem.has_values
+    sizes = unit * np.sqrt(problem.sizes[alive])
     scale, intercept = scale[alive], np.abs(intercept[alive])
-    wanted = _SMALL * scale.min()
+    wanted = share * np.min(scale * (scale / np.maximum(sizes, scale)))
     # The intercept's part of the rates comes from those of the noise.
     room = _INTERCEPT_SHARE * (scale / np.where(intercept > 0, intercept, scale)) * scale
     wanted = min(wanted, np.min(np.where(intercept > 0, room, np.inf)))

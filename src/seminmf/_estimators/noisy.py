@@ -2,43 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_random_state
 
+from .._algorithms.em import Factors
+from .._algorithms.loop import UNRECORDED
 from .._algorithms.problem import Problem
 from .._data.source import Data
 from .._data.summary import Accepted
-from .._model.likelihoods import LIKELIHOODS, Dispersed, Real
-from .._model.model import LengthPrice, Model, Priors
+from .._model.likelihoods import LIKELIHOODS, Dispersed, Real, takes_integers
+from .._model.model import NO_BACKGROUND, Background, LengthPrice, Model, Priors
+from .._model.priors import normalise
 from .._numerics.compiled import announced
 from . import validation as check
 from .batches import BatchSkellamSNMF
 from .build import choose_unit, find_dispersion, open_problem
-from .noise import FIRST_PRICE, Findings, Given, NoiseLevels, NoiseOptions, find_noise
+from .files import ArrayField
+from .noise import Findings, Given, NoiseLevels, NoiseOptions, find_noise
 from .notices import warn_user
+from .price import FIRST_PRICE
 from .runs import Runner
 
 NOISES = ("auto", "feature", "same", None)
 # Starts, where noise is sought: each costs little, and one in some ends in another optimum.
-_STARTS_WITH_NOISE = 5
+_STARTS_WITH_NOISE = 10
 # How many dispersions a number may be large: its powers are in the range of its type.
 _LARGEST_FLOAT32, _LARGEST_FLOAT64 = 1e12, 1e90
 # The rate of activations where nothing is known of noise: the paper's.
 _RATE_WITHOUT_NOISE = 1e-3
+# Share of an atom that is spread over all entries of both signs, where a start has zeros that EM
+# cannot leave, or that a prior excludes.
+_SPREAD = 1e-3
+# What a file holds of noise.
+NOISE_ARRAYS = {
+    "noise_": ArrayField("I", of_data=False, default=0.0),
+    "_noise_scale": ArrayField("I", of_data=False, default=0.0),
+    "intercept_": ArrayField("I", sign="any", of_data=False, default=0.0),
+    "_feature_sizes": ArrayField("I", of_data=False, default=0.0),
+}
+
+
+def before_dispersion(given: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a file from when real data had no dispersion."""
+    missing = {} if takes_integers(given.get("likelihood")) else {"dispersion": 0.0}
+    return missing | given
 
 
 class NoisySkellamSNMF(BatchSkellamSNMF):
     """Base of an estimator whose model has noise; not for direct use.
 
     It has the parameters `dispersion`, `noise`, `positive_components` and `fit_intercept`, and
-    fitted `noise_`, `intercept_` and `dispersion_`.
+    fitted `noise_`, `intercept_` and `dispersion_`. While it is fitted, `_found` has what the
+    search for noise found, or None, and `_search_interrupted` whether Ctrl-C ended it.
     """
 
-    _private_state = (*BatchSkellamSNMF._private_state, "_price", "_noise_scale")
+    _found: Findings | None = None
+    # The price of activations of a fit that this one repeats.
+    _known_price: float | None = None
+    _search_interrupted = False
+    # What a component may add to the variance of a cell by the dispersion, against the noise.
+    _dispersion_share: float
+    # Parameters of priors that may be "auto", and what they are before anything is known.
+    _first_priors: Mapping[str, float] = MappingProxyType(
+        {"activation_rate_prior": _RATE_WITHOUT_NOISE}
+    )
+
+    _private_state = (*BatchSkellamSNMF._private_state, "_price", "_noise_scale", "_feature_sizes")
     _kept_parameters = (*BatchSkellamSNMF._kept_parameters, "dispersion", "positive_components")
 
     # --- parameters -------------------------------------------------------------------------
@@ -104,6 +140,14 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
                 f"({kind}); found True, and a smallest value of {summary.least:g}."
             )
 
+    def _check_plain(self, what: str) -> None:
+        """Refuse what some uses of the model cannot do: `what` says which."""
+        for name in ("positive_components", "fit_intercept"):
+            if getattr(self, name):
+                raise ValueError(f"{name} must be False for {what}; found True.")
+        if self.noise not in ("auto", None):
+            raise ValueError(f"noise must be 'auto' or None for {what}; found {self.noise!r}.")
+
     def _check_signs(self, atoms: NDArray) -> None:
         """Refuse start values of a sign that components are not to have."""
         if self.positive_components and np.nansum(atoms[1]) > 0:
@@ -113,14 +157,16 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
 
     def _check_priors(self, n_samples: int, n_features: int) -> Priors:
         """The priors; a rate that is found with the noise is a small number until then."""
-        rate = _RATE_WITHOUT_NOISE if self._finds_rate() else None
         return check.check_priors(
-            self, n_samples, n_features, positive_rate=self._needs_rate, rate=rate
+            self,
+            n_samples,
+            n_features,
+            positive_rate=self._needs_rate,
+            auto=self._first_priors,
         )
 
     def _finds_rate(self) -> bool:
-        rate = self.activation_rate_prior
-        return isinstance(rate, str) and rate == "auto"
+        return check.is_auto(self.activation_rate_prior)
 
     def _n_starts(self, data: Data) -> int:
         """How many starts there are."""
@@ -134,24 +180,27 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         self, data: Data, priors: Priors, given: Given, runner: Runner, random: RandomState
     ) -> Findings | None:
         """Find out about noise, dispersion and unit; returns a start, if the model has noise."""
-        self._price, self._noise_scale = float("nan"), np.zeros(data.shape[1])
+        self._price = float("nan")
+        self._noise_scale, self._feature_sizes = np.zeros((2, data.shape[1]))
         if not self._has_noise(data):
-            self._choose_scale(data, priors, runner)
+            self._search_interrupted = self._choose_scale(data, priors, runner)
             return None
         options = NoiseOptions(
             dispersion=None if self.dispersion == "auto" else float(self.dispersion),
             noise=self._noise_kind(data),
             intercept=self.fit_intercept,
             positive=self.positive_components,
-            price=None if self._finds_rate() else FIRST_PRICE,
+            price=self._known_price if self._finds_rate() else FIRST_PRICE,
+            dispersion_share=self._dispersion_share,
         )
         with announced():
             found = find_noise(
                 data, options, given, self.init, self._n_starts(data), runner, random
             )
+        self._search_interrupted = found.interrupted
         if self._finds_rate():
             self._price = found.price
-        self._noise_scale = found.scale
+        self._noise_scale, self._feature_sizes = found.scale, found.sizes
         self._set_levels(found.levels)
         if found.undecided:
             warn_user(
@@ -165,47 +214,93 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         self.dispersion_, self.noise_, self.intercept_ = levels
         self._unit = levels.dispersion
 
-    def _choose_scale(self, data: Data, priors: Priors, runner: Runner) -> None:
-        """Fix the dispersion and the unit of computations of a model without noise."""
+    def _choose_scale(self, data: Data, priors: Priors, runner: Runner) -> bool:
+        """Fix the dispersion and the unit of a model without noise; whether Ctrl-C came."""
         nothing = np.zeros(data.shape[1])
         if self._likelihood() is not Dispersed:
             self.noise_, self.intercept_ = nothing, nothing.copy()
+            self.dispersion_ = 1.0
             self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
-            return
-        dispersion = self.dispersion
+            return False
+        dispersion, interrupted = self.dispersion, False
         if dispersion == "auto":
             first = Real(choose_unit(Real, data), 1.0)
-            dispersion, _ = find_dispersion(first, data, self.n_components, self.n_jobs, runner)
+            dispersion, interrupted = find_dispersion(
+                first, data, self.n_components, self.n_jobs, runner
+            )
         self._set_levels(NoiseLevels(float(dispersion), nothing, nothing.copy()))
+        return interrupted
+
+    def _priors_speak(self, priors: Priors) -> bool:
+        """Whether the priors say how large activations are, or atoms."""
+        return True
+
+    def _begin(self, data: Data, priors: Priors) -> None:
+        """Decide on what the first batch decides."""
+        self._check_noise(data)
+        free = np.zeros(self.n_components, dtype=bool)
+        runner = Runner(UNRECORDED, bool(self.verbose))
+        random = check_random_state(self.random_state)
+        self._found = self._find_noise(data, priors, Given(None, None, free), runner, random)
+        if self._search_interrupted:
+            raise KeyboardInterrupt
+
+    def _first_atoms(
+        self, problem: Problem, found: Findings, atoms: NDArray | None = None, spread: bool = True
+    ) -> NDArray:
+        """The atoms that were found with the noise; frozen ones as they were given.
+
+        `spread` leaves no zeros.
+        """
+        first = found.atoms.copy()
+        if spread:
+            first = (1 - _SPREAD) * first + _SPREAD * first.mean(axis=(0, 2), keepdims=True)
+            first[1] *= not self.positive_components
+        if atoms is not None:
+            frozen = problem.model.atoms.frozen
+            first[:, frozen] = atoms[:, frozen]
+        return normalise(first).astype(problem.dtype)
+
+    def _with_signs(self, state: Factors) -> Factors:
+        """The state without the sign that components are not to have."""
+        if not self.positive_components:
+            return state
+        one_signed = state.atoms * np.array([1, 0])[:, None, None]
+        return state._replace(atoms=normalise(one_signed).astype(state.atoms.dtype))
 
     def _model(
         self, data: Data, priors: Priors, dispersion: float, frozen: NDArray | None = None
     ) -> Model:
-        """The model, with its noise."""
+        """The model, with the signs of its components."""
         model = super()._model(data, priors, dispersion, frozen)
-        model = model._replace(one_signed=self._parameter("positive_components"))
+        return model._replace(one_signed=self._parameter("positive_components"))
+
+    def _background(self, data: Data) -> Background:
+        """Noise and intercept."""
         if self._likelihood() is not Dispersed:
-            return model
+            return NO_BACKGROUND
         # Cells of which nothing is known have the noise that those of the fit had.
         noise = self._noise_scale if data.cell_noise is None else self.noise_
         levels = NoiseLevels(self.dispersion_, noise, self.intercept_)
-        return model._replace(background=levels.background(data.cell_noise))
+        return levels.background(data.cell_noise)
 
     def _problem_to_fit(
         self, data: Data, priors: Priors, frozen: NDArray | None = None
     ) -> AbstractContextManager[Problem]:
         """The problem of a fit, with the price of activations that was found."""
-        model = self._model(data, priors, self._prior_scale(), frozen)
-        if np.isfinite(self._price):
-            price = LengthPrice(self._price, self._noise_scale / self._unit)
-            if priors.activations.is_exponential and priors.atoms.is_flat:
-                model = model._replace(length_price=price)
-            else:
-                # Where other shapes count, lengths are priced as those of the noise itself.
-                rate = np.full((1, 1), price.typical_rate())
-                prior = priors.activations._replace(rate=rate)
-                model = model.with_priors(priors._replace(activations=prior))
+        model = self._priced(self._model(data, priors, self._prior_scale(), frozen))
         return open_problem(model, data, self.n_jobs)
+
+    def _priced(self, model: Model) -> Model:
+        """The model with the price of activations that was found, if one was."""
+        if not np.isfinite(self._price):
+            return model
+        price, priors = LengthPrice(self._price, self._noise_scale / self._unit), model.priors
+        if priors.activations.is_exponential and priors.atoms.is_flat:
+            return model._replace(length_price=price)
+        # Where other shapes count, lengths are priced as those of the noise itself.
+        prior = priors.activations._replace(rate=np.full((1, 1), price.typical_rate()))
+        return model.with_priors(priors._replace(activations=prior))
 
     def _publish_noise(self, problem: Problem) -> None:
         """Set what the model has besides its factors."""
@@ -219,6 +314,9 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
     @property
     def activation_rate_prior_(self) -> NDArray:
         """The rate of the activations' prior that was used."""
-        rate = self._priors.activations.rate
-        rate = np.broadcast_to(rate, (len(rate), self._n_features_out))
-        return rate[0].copy() if len(rate) == 1 else rate.copy()
+        return self._by_component(self._priors.activations.rate)
+
+    def _by_component(self, parameter: NDArray) -> NDArray:
+        """A parameter of the activations' prior, without an axis of samples if they share it."""
+        parameter = np.broadcast_to(parameter, (len(parameter), self._n_features_out))
+        return parameter[0].copy() if len(parameter) == 1 else parameter.copy()

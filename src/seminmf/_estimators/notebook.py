@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._views.ending import ending
+from .._views.ending import ending_of, is_drawn
 from .._views.markup import Markup, element
 from .._views.shares import shares
 
@@ -21,9 +21,11 @@ def fitted_summary(model: Any) -> Markup:
     n_samples, n_features = len(model.activations_), model.n_features_in_
     rows = {
         "data": f"{n_samples} samples × {n_features} features",
-        "end": ending(model.stop_reason_, model.n_iter_),
+        "end": ending_of(model),
     }
-    if hasattr(model, "lower_bound_"):
+    if is_drawn(model):
+        rows["log-likelihood"] = f"{model.lower_bound_:.6g}, mean of the draws"
+    elif hasattr(model, "lower_bound_"):
         rows["lower bound"] = f"{model.lower_bound_:.6g}"
     else:
         rows["objective"] = f"{model.objective_:.6g}"

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import gamma
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from .._algorithms.activations import posterior_samples, solve_posterior
+from .._algorithms.problem import Problem
 from .._model.priors import Dirichlet, Gamma
 from . import validation as check
 from .base import like
+from .posteriors import Correlated, Intervals, MeanField
 from .skellam import BaseSkellamSNMF
 
 
-class Interval(NamedTuple):
-    """Lower and upper end of credible intervals."""
-
-    lower: NDArray
-    upper: NDArray
-
-
-class Intervals(NamedTuple):
-    """Credible intervals of the activations (J, K) and of the components (K, I)."""
-
-    activations: Interval
-    components: Interval
-
-
 class PosteriorSkellamSNMF(BaseSkellamSNMF):
-    """Base of an estimator with gamma and Dirichlet posteriors; not for direct use.
+    """Base of an estimator with posteriors; not for direct use.
 
-    It has `activation_shape_`, `activation_rate_`, `atom_shape_` and `dispersion_`.
+    It has `activation_shape_`, `activation_rate_`, `atom_shape_`, `intercept_` and `dispersion_`.
     """
+
+    def _posterior(self) -> MeanField | Correlated:
+        """That of the fit."""
+        return MeanField(
+            Gamma(self.activation_shape_, self.activation_rate_),
+            Dirichlet(self.atom_shape_),
+            self.intercept_[None],
+        )
 
     def sample(
         self, n: int = 1, random_state: int | RandomState | None = None
@@ -56,10 +51,7 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         """
         check_is_fitted(self)
         check.check_count("n", n)
-        random = check_random_state(random_state)
-        posterior = Gamma(self.activation_shape_, self.activation_rate_)
-        activations = posterior.draw(random, (n, *self.activation_shape_.shape))
-        return activations, Dirichlet(self.atom_shape_).draw(random, n)
+        return self._posterior().sample(n, check_random_state(random_state))
 
     def to_arviz(self, n_draws: int = 1000, random_state: int | RandomState | None = 0) -> Any:
         """Draws from the posterior for ArviZ, which must be installed.
@@ -89,37 +81,26 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         n_draws: int = 1000,
         random_state: int | RandomState | None = 0,
     ) -> Intervals:
-        """Credible intervals of activations (exact quantiles) and components (from draws).
+        """Credible intervals of activations, components, amounts and means of cells.
 
         Parameters
         ----------
         level : float, default=0.9
             Probability of each interval.
         n_draws : int, default=1000
-            Draws of the atoms.
+            Draws of the atoms, of a mean field.
         random_state : int, RandomState or None, default=0
 
         Returns
         -------
         Intervals
-            `.activations` and `.components`, each with `.lower` and `.upper`.
+            `.activations`, `.components`, `.amounts` and `.cells` (means of cells, without noise),
+            each with `.lower` and `.upper`.
         """
         check_is_fitted(self)
         tails = _tails(level)
         check.check_count("n_draws", n_draws)
-        activations = Interval(
-            *(
-                gamma.ppf(tail, self.activation_shape_, scale=1 / self.activation_rate_)
-                for tail in tails
-            )
-        )
-        # One component at a time: the draws of all may need much memory.
-        random = check_random_state(random_state)
-        quantiles = np.empty((2, *self.atom_shape_.shape[1:]))
-        for k in range(len(self.components_)):
-            atoms = Dirichlet(self.atom_shape_[:, k : k + 1]).draw(random, n_draws)
-            quantiles[:, k] = np.quantile(atoms[:, 0, 0] - atoms[:, 1, 0], tails, axis=0)
-        return Intervals(activations, Interval(*quantiles))
+        return Intervals(self._posterior(), tails, n_draws, check_random_state(random_state))
 
     def impute(
         self,
@@ -161,37 +142,39 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         tails = _tails(level)
         check.check_count("n_draws", n_draws)
         data = self._check_data(X, cell_noise=cell_noise)
-        with self._fitted_problem(data) as problem:
-            rows = solve_posterior(problem, self.atom_shape_)
-            (_, means), _ = problem.over_samples(posterior_samples, (rows,))
-        shape = np.asarray(rows)
-        filled = self._fill(X, data, means)
         random = check_random_state(random_state)
         observed = data.source.rows(0, data.source.shape[0])
-        ends = [np.array(observed, dtype=np.float64) for _ in tails]
         gaps = np.nonzero(np.isnan(observed))
-        quantiles = np.quantile(self._draw_cells(shape, gaps, n_draws, random), tails, axis=0)
+        with self._fitted_problem(data) as problem:
+            means, draws = self._drawn_gaps(problem, gaps, n_draws, random)
+        filled = self._fill(X, data, means)
+        ends = [np.array(observed, dtype=np.float64) for _ in tails]
+        quantiles = np.quantile(draws, tails, axis=0)
         for end, values in zip(ends, quantiles, strict=True):
             end[gaps] = values
         return filled, *(like(X, end) for end in ends)
 
-    def _draw_cells(
-        self, shape: NDArray, cells: tuple[NDArray, ...], n_draws: int, random: RandomState
-    ) -> NDArray:
-        """Draws (n_draws, n_cells) of new observations in the cells given, by posterior shapes."""
+    def _drawn_gaps(
+        self, problem: Problem, gaps: tuple[NDArray, ...], n_draws: int, random: RandomState
+    ) -> tuple[NDArray, NDArray]:
+        """Means of the activations, and draws (n_draws, n_gaps) of new observations in gaps."""
+        rows = solve_posterior(problem, self.atom_shape_)
+        (_, means), _ = problem.over_samples(posterior_samples, (rows,))
         likelihood = self._likelihood()(1.0, self.dispersion_)
-        posterior = Gamma(shape, self._priors.activations.posterior_rate() / self.dispersion_)
-        atoms_posterior = Dirichlet(self.atom_shape_)
-        samples, features = cells
+        rate = self._priors.activations.posterior_rate() / self.dispersion_
+        posterior, atoms_posterior = Gamma(np.asarray(rows), rate), Dirichlet(self.atom_shape_)
+        background = problem.model.background.of_cells(*gaps) * self._unit
+        samples, features = gaps
         draws = np.empty((n_draws, len(samples)))
         for draw in draws:
             activations = posterior.draw(random)
             atoms = atoms_posterior.draw(random, 1)[0]
             rates = (
-                np.einsum("nk,nk->n", activations[samples], atom.T[features]) for atom in atoms
+                base + np.einsum("nk,nk->n", activations[samples], atom.T[features])
+                for base, atom in zip(background, atoms, strict=True)
             )
             draw[:] = likelihood.draw(*rates, random)
-        return draws
+        return means, draws
 
 
 def _tails(level: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from .._algorithms.acceleration import METHODS as ACCELERATIONS
@@ -18,7 +19,7 @@ from .._data.opening import ZEROS
 from .._data.source import Data
 from .._data.summary import Accepted
 from .._model.likelihoods import LIKELIHOODS, Dispersed
-from .._model.model import Model, Priors
+from .._model.model import NO_BACKGROUND, Background, Model, Priors
 from . import validation as check
 from .base import BaseSNMF
 from .build import choose_unit, open_problem
@@ -56,8 +57,8 @@ class BaseSkellamSNMF(BaseSNMF):
             return data
         if not issubclass(self._likelihood(), Dispersed):
             raise ValueError(
-                "cell_noise must be None without a component for noise: for likelihood='integer', "
-                "for dispersion=0.0, and for BayesianSkellamSNMF; found a value."
+                "cell_noise must be None without a component for noise: for likelihood='integer' "
+                "and for dispersion=0.0; found a value."
             )
         deviation = check.check_cell_noise(cell_noise, X, data)
         unknown = np.isinf(deviation)
@@ -102,7 +103,12 @@ class BaseSkellamSNMF(BaseSNMF):
         """The model of some data."""
         if frozen is None:
             frozen = np.zeros(self._parameter("n_components"), dtype=bool)
-        return Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
+        model = Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
+        return model._replace(background=self._background(data))
+
+    def _background(self, data: Data) -> Background:
+        """What rates are without any component, in the unit of computations."""
+        return NO_BACKGROUND
 
     # --- after the fit ----------------------------------------------------------------------
 
@@ -187,6 +193,12 @@ class BaseSkellamSNMF(BaseSNMF):
             (sources,), _ = problem.over_samples(source_samples, rows, self.atoms_)
             return np.asarray(sources)
 
+    def _drawn_like(self, data: Data, random: RandomState) -> NDArray:
+        """Data (J, I) that the fitted model might have had in the place of those of the fit."""
+        likelihood = self._likelihood()(1.0, self.dispersion_)
+        rates = self._background(data).rates * self._unit + self.activations_ @ self.atoms_
+        return likelihood.draw(*rates, random)
+
     def _fitted_problem(self, data: Data) -> AbstractContextManager[Problem]:
         """The problem of other samples, with the prior of the fit."""
         return self._problem(data, self._priors, self._prior_scale())
@@ -208,7 +220,7 @@ class BaseSkellamSNMF(BaseSNMF):
             return super()._fill(X, data, activations)
         with self._fitted_problem(data) as problem:
             rows = (self._solve_rows(problem),)
-            shared = self.components_, self._intercept
+            shared = self.components_, self._levels
             (filled,), _ = problem.over_samples(fill_samples, rows, *shared)
             return problem.executor.gather(filled, data.shape[1], problem.dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -167,22 +168,36 @@ def check_parameter(
 
 
 def check_priors(
-    estimator: Any, n_samples: int, n_features: int, *, positive_rate: bool, rate: Any = None
+    estimator: Any,
+    n_samples: int,
+    n_features: int,
+    *,
+    positive_rate: bool,
+    auto: Mapping[str, float] | None = None,
 ) -> Priors:
-    """The estimator's priors, checked against the sizes of the data; `rate` replaces its rate."""
-    rate = estimator.activation_rate_prior if rate is None else rate
+    """The estimator's priors, checked against the sizes of the data.
+
+    `auto` has the parameters that may be "auto", and what they are then.
+    """
     n_components = estimator.n_components
     activations = (n_samples, n_components), "(n_samples, n_components)"
     atoms = (2, n_components, n_features), "(2, n_components, n_features)"
-    parameters = [
-        check_parameter(name, value, *sizes, zero=zero)
-        for name, value, sizes, zero in (
-            ("activation_shape_prior", estimator.activation_shape_prior, activations, False),
-            ("activation_rate_prior", rate, activations, not positive_rate),
-            ("atom_shape_prior", estimator.atom_shape_prior, atoms, False),
-        )
-    ]
+    parameters = []
+    for name, sizes, zero in (
+        ("activation_shape_prior", activations, False),
+        ("activation_rate_prior", activations, not positive_rate),
+        ("atom_shape_prior", atoms, False),
+    ):
+        value = getattr(estimator, name)
+        if is_auto(value) and auto is not None and name in auto:
+            value = auto[name]
+        parameters.append(check_parameter(name, value, *sizes, zero=zero))
     return Priors.of(*parameters)
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is to be found."""
+    return isinstance(value, str) and value == "auto"
 
 
 def check_weight(sample_weight: Any, data: Data, *, has_prior: bool = True) -> NDArray:

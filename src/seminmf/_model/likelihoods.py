@@ -211,9 +211,9 @@ class Dispersed(Likelihood):
 LIKELIHOODS: dict[str, type[Likelihood]] = {"real": Real, "integer": Integer}
 
 
-def takes_integers(name: str | None) -> bool:
+def takes_integers(name: object) -> bool:
     """Whether the likelihood of a name is for integers; not so if there is none."""
-    return name in LIKELIHOODS and LIKELIHOODS[name].integers
+    return isinstance(name, str) and name in LIKELIHOODS and LIKELIHOODS[name].integers
 
 
 def cell(likelihood, x, rate0, rate1):

@@ -105,6 +105,13 @@ class Background(NamedTuple):
         """That of some samples."""
         return self if self.n_rows == 1 else self._replace(noise=self.noise[rows])
 
+    def of_cells(self, samples: NDArray, features: NDArray) -> NDArray:
+        """The rates (2, n) of some cells."""
+        rates = self.rates
+        samples = samples if self.n_rows > 1 else np.zeros_like(samples)
+        features = features if rates.shape[2] > 1 else np.zeros_like(features)
+        return rates[:, samples, features]
+
 
 NO_BACKGROUND = Background(np.zeros((1, 1)), np.zeros(1))
 

@@ -27,8 +27,6 @@ class Collection(NamedTuple):
     ----------
     matrices : list
     estimator : BayesianSkellamSNMF
-    scale : float
-        Unit of the prior.
     seeds : list of int
         One for each matrix.
     plan : Plan
@@ -37,7 +35,6 @@ class Collection(NamedTuple):
 
     matrices: list[Any]
     estimator: BayesianSkellamSNMF
-    scale: float
     seeds: list[int]
     plan: Plan
     n_jobs: int | None
@@ -63,7 +60,7 @@ class Collection(NamedTuple):
         return run_all(jobs, self.n_jobs)
 
     def _variational(self, matrix: Any, prior: Priors, *start: Any, **parameters: Any) -> Posterior:
-        settings = {"scale": self.scale, "n_jobs": 1, **parameters}
+        settings = {"n_jobs": 1, **parameters}
         return variational(self.estimator, matrix, prior, *start, **settings)
 
 
@@ -125,9 +122,8 @@ def _first_round(collection: Collection, start: Learned) -> Round:
     """
     learned = start
     for matrix, seed in zip(collection.matrices, collection.seeds, strict=True):
-        own = {"scale": collection.scale, "random_state": seed}
         _, learned = next_matrix(
-            collection.estimator, matrix, learned, collection.plan, "annealed", **own
+            collection.estimator, matrix, learned, collection.plan, "annealed", random_state=seed
         )
     posteriors = collection.first_posteriors(learned.prior)
     posteriors = [each.ordered(best_order(learned.prior, each.expected)) for each in posteriors]

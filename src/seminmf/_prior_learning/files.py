@@ -22,7 +22,7 @@ _POTENTIAL = ("belief.precision", "belief.potential")
 _SHARING_PARAMETERS = ("activation_shape_sharing", "activation_rate_sharing", "atom_sharing")
 _SCALARS: dict[str, type] = {
     "n_features_in_": int,
-    "scale_": float,
+    "dispersion_": float,
     "_seed": int,
     "_n_samples": int,
 }
@@ -75,16 +75,25 @@ def array_names() -> set[str]:
 def rebuild(kind: Any, content: Content) -> Any:
     """The learner that the content describes, or a ValueError that says what is wrong."""
     inner = files.parameters(
-        content, BayesianSkellamSNMF, "estimator_parameters", files.PRIOR_PARAMETERS
+        content,
+        BayesianSkellamSNMF,
+        "estimator_parameters",
+        files.PRIOR_PARAMETERS,
+        BayesianSkellamSNMF._fitted_fields.older_parameters,
     )
+    fitted = dict(content.header["fitted"])
+    if "scale_" in fitted:  # of files from when there was no dispersion
+        fitted["dispersion_"] = fitted.pop("scale_")
+        if inner.get("dispersion") == 0 and fitted["dispersion_"] != 1:
+            inner["dispersion"] = fitted["dispersion_"]
     own = files.parameters(content, kind, "parameters", _SHARING_PARAMETERS)
     learner = kind(BayesianSkellamSNMF(**inner), **own)
     learner._check_parameters()
-    fitted = content.header["fitted"]
     for scalar, scalar_type in _SCALARS.items():
         setattr(learner, scalar, files.checked_scalar(scalar, fitted.get(scalar), scalar_type))
-    if not 0 < learner.scale_ < math.inf or learner.n_features_in_ < 1 or learner._n_samples < 1:
-        raise ValueError("its sizes and its scale must be above 0")
+    sizes = learner.dispersion_, learner.n_features_in_, learner._n_samples
+    if not all(0 < size < math.inf for size in sizes):
+        raise ValueError("its sizes and its dispersion must be above 0")
     numbers = {
         name: files.checked_scalar(name, fitted.get(name), scalar_type)
         for name, scalar_type in _COUNTS.items()

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._algorithms.dispersion import preliminary_rank
-from .._estimators import validation as check
 from .._model.model import Priors
 from .._prior_learning.posteriors import as_parameters
 from ..bayesian import BayesianSkellamSNMF
@@ -55,7 +54,7 @@ class Comparison(NamedTuple):
         if known is not None:
             return cls(X, known, 0.0, estimator, bool(learn_prior))
         variance, size = _noise_and_signal(X, most)
-        scale = estimator.scale
+        scale = estimator.dispersion or 1.0  # the paper's M = ∞ takes X as it is
         if isinstance(scale, str):
             scale = max(_NOISE_UNIT * variance / size, 1e-4 * size) if size > 0 else 1.0
         noise = max(_NOISE_START * X.shape[1] * variance / float(scale) ** 2, 1e-3)
@@ -78,8 +77,9 @@ class Comparison(NamedTuple):
     def model(self, n_components: int, seed: int) -> BayesianSkellamSNMF:
         """The estimator for so many components, and one for the noise."""
         model = clone(self.estimator).set_params(
-            n_components=n_components, likelihood="integer", check_integer=False, scale=1.0
+            n_components=n_components, likelihood="integer", check_integer=False
         )
+        model.set_params(dispersion="auto", noise=None, posterior="mean-field")
         model.set_params(random_state=int(seed), n_jobs=1, verbose=0)
         prior = self._first_prior(model, n_components)
         return model.set_params(n_components=n_components + self.has_noise, **prior)
@@ -91,7 +91,7 @@ class Comparison(NamedTuple):
         more component, minus the sum of the others, then brings the mean back, and is chosen.
         """
         n_samples, n_features = self.X.shape
-        priors = check.check_priors(model, n_samples, n_features, positive_rate=True)
+        priors = model._check_priors(n_samples, n_features)
         shape, rate, atom_shape = priors.parameters.values()
         if self.learn_prior:
             size = max(float(np.nansum(np.abs(self.X))) / n_samples, 1e-3)

@@ -160,7 +160,7 @@ def single_start(model: Any) -> Concern | None:
         return None
     return Concern(
         "Only one start was made",
-        "How stable the components are was not checked: n_init=1. With n_init=5 the best of five "
+        "How stable the components are was not checked: n_init=1. With n_init=10 the best of ten "
         "starts is kept, and stability_ tells how alike their components are.",
     )
 

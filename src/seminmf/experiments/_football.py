@@ -40,7 +40,7 @@ N_FIRST = 10
 # Goals of a home team and of an away team in a match, in the seasons that are not judged.
 _GOALS = np.array([2.0, 1.2])
 # Shape of the sign that a component should not have; MAP has no maximum for shapes below 1.
-_OTHER_SIGN = {SkellamSNMF: 1.0, BayesianSkellamSNMF: 0.05}
+_OTHER_SIGN: dict[type, float] = {SkellamSNMF: 1.0, BayesianSkellamSNMF: 0.05}
 _BASIC: dict[str, Any] = {"likelihood": "integer", "n_jobs": 1, "random_state": 0}
 
 Predictor = Callable[[NDArray], NDArray]
@@ -64,11 +64,14 @@ def _always_home(gappy: NDArray) -> NDArray:
 
 def _factorize(gappy: NDArray, estimator: type, shapes: tuple[float, float] | None) -> NDArray:
     """Goal differences that a factorization expects, with the prior for football or without."""
+    basic = dict(_BASIC)
+    if estimator is BayesianSkellamSNMF:
+        basic["posterior"] = "mean-field"
     if shapes is None:
-        model = estimator(2, n_init=5, **_BASIC)
+        model = estimator(2, n_init=5, **basic)
     else:
         prior = football_prior(estimator, len(gappy), *shapes)
-        model = estimator(2, init="prior", **_BASIC, **prior)
+        model = estimator(2, init="prior", **basic, **prior)
     model.fit(gappy)
     return model.activations_ @ model.components_
 

@@ -25,7 +25,11 @@ LEVEL = 0.9
 HELD_OUT = 0.1
 OURS: dict[str, dict[str, Any]] = {
     "Skellam SNMF": {"estimator": SkellamSNMF},
-    "Bayesian SNMF": {"estimator": BayesianSkellamSNMF, "init": "map"},
+    "Bayesian SNMF": {
+        "estimator": BayesianSkellamSNMF,
+        "posterior": "mean-field",
+        "init": "map",
+    },
 }
 # Soft SVD ends when its matrix changes by less than this share of its size.
 _SMALL_CHANGE = 1e-4
@@ -198,9 +202,7 @@ def fill_by_soft_svd(gappy: NDArray, seed: int, intervals: bool, threshold: floa
 def fill_by_factorization(
     gappy: NDArray, seed: int, intervals: bool, estimator: type, **settings: Any
 ) -> Fill:
-    """One of our estimators, with the paper's likelihoods; the Bayesian one has intervals."""
-    if estimator is SkellamSNMF and settings.get("likelihood", "real") == "real":
-        settings["dispersion"] = 0.0
+    """One of our estimators; the Bayesian one has intervals."""
     model = estimator(tol=1e-3, random_state=seed, n_jobs=1, **settings).fit(gappy)
     if intervals and isinstance(model, BayesianSkellamSNMF):
         return Fill(*model.impute(gappy, return_interval=True, level=LEVEL))

@@ -102,7 +102,8 @@ def _skellam(X: NDArray, n_clusters: int, seed: int) -> Labelled:
 
 
 def _bayesian(X: NDArray, n_clusters: int, seed: int) -> Labelled:
-    model = _Bayesian(n_clusters, scale=1.0, random_state=seed, **_PAPER_EM)
+    given = {"dispersion": 0.0, "posterior": "mean-field", **_PAPER_EM}
+    model = _Bayesian(n_clusters, random_state=seed, **given)
     return _fit(model, X, activation_shape=np.ones((len(X), n_clusters)))
 
 
@@ -138,11 +139,12 @@ PAPER_ALGORITHMS: dict[str, Callable[..., Labelled]] = {
     "Sk∞": _skellam,
     "Sk∞-VB": _bayesian,
 }
-# The estimators of this package, from random starts and from K-means: as they come, but for the
+# The estimators of this package, from random starts and from K-means: as they come, and in the
 # paper's limit of no dispersion.
 _ESTIMATORS: dict[str, Callable[..., Any]] = {
     "EuclideanSNMF": EuclideanSNMF,
-    "SkellamSNMF": partial(SkellamSNMF, dispersion=0.0),
+    "SkellamSNMF, M = ∞": partial(SkellamSNMF, dispersion=0.0),
+    "SkellamSNMF": SkellamSNMF,
     "BayesianSkellamSNMF": BayesianSkellamSNMF,
 }
 OTHER_ALGORITHMS: dict[str, Callable[..., Labelled]] = {

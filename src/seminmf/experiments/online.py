@@ -70,6 +70,7 @@ _COLOURS = {"paper": ORANGE, "seminmf": BLUE}
 def counts(**parameters: Any) -> BayesianSkellamSNMF:
     """An estimator for integers, on one core."""
     defaults: dict[str, Any] = {"likelihood": "integer", "n_jobs": 1, "random_state": 0}
+    defaults |= {"posterior": "mean-field", "activation_shape_prior": 1.0, "atom_shape_prior": 1.0}
     return BayesianSkellamSNMF(N_COMPONENTS, **(defaults | parameters))
 
 

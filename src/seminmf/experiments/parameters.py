@@ -51,7 +51,7 @@ FIT: dict[str, Any] = {
 }
 FITTED = {
     "Sk1": partial(SkellamSNMF, solver="em", **FIT),
-    "Sk1-VB": partial(BayesianSkellamSNMF, **FIT),
+    "Sk1-VB": partial(BayesianSkellamSNMF, posterior="mean-field", **FIT),
 }
 ALGORITHMS = ("Dummy", *FITTED)
 

@@ -56,8 +56,8 @@ def intervals(
 
     Notes
     -----
-    Intervals that hold 0 are grey. All are too narrow as statements about true values; see the page
-    on intervals in the documentation.
+    Intervals that hold 0 are grey. Those of a mean field are too narrow as statements about true
+    values; see the page on intervals in the documentation.
 
     Examples
     --------

@@ -20,6 +20,8 @@ from ..skellam import SkellamSNMF
 
 _MODELS = (SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF)
 _LONGEST_NAME = 200
+# An activation below this share of its component's largest is none.
+_INACTIVE = 1e-6
 # Draws of the atoms have at most so many entries: a page takes seconds, and never minutes.
 _MOST_DRAWN, _LEAST_DRAWS = 50_000_000, 50
 
@@ -109,6 +111,24 @@ class Subject:
     def deviations(self) -> NDArray | None:
         """What there is to explain (J, I): data minus intercept, NaN in the gaps."""
         return None if self.values is None else self.values - self.intercept
+
+    @cached_property
+    def standard_deviations(self) -> NDArray | None:
+        """Those of the cells (J, I) by noise and dispersion of the model; None if it has neither.
+
+        √(φ Σ|W| λ + noise²), in the unit of the model.
+        """
+        if not hasattr(self.model, "dispersion_"):
+            return None
+        totals = np.asarray(self.model.atoms_, dtype=np.float64).sum(axis=0)
+        dispersed = np.sqrt(self.model.dispersion_) * np.sqrt(self.activations @ totals)
+        return np.hypot(dispersed, self.model._noise_scale)
+
+    @property
+    def n_fitted(self) -> int:
+        """How many numbers are fitted: components, and activations that are not 0."""
+        largest = self.activations.max(axis=0)
+        return self.components.size + int(np.sum(self.activations > _INACTIVE * largest))
 
     @cached_property
     def intercept(self) -> NDArray:

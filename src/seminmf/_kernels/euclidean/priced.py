@@ -49,29 +49,51 @@ def _gram_of_row(precision, components, gram):
             gram[k, l] = gram[l, k] = total
 
 
+@part
+def _quadratic(gram, product, values):
+    """½ v Q v − c v."""
+    total = 0.0
+    for k in range(values.size):
+        if values[k] != 0.0:
+            slope = -2.0 * product[k]
+            for l in range(values.size):
+                slope += gram[k, l] * values[l]
+            total += 0.5 * slope * values[k]
+    return total
+
+
 @kernel
-def solve_priced_rows(X, precision, centre, components, prices, most_rounds, values):
-    """Activations of each sample, from where they are, in place."""
+def solve_priced_rows(X, precision, weights, centre, components, prices, most_rounds, values):
+    """Activations of each sample, from where they are, in place.
+
+    Returns what is minimised: the sum of ½ p (x − a W − b)² and of the prices, with the weights.
+    """
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = components.shape[0]
     shared = precision.shape[0] == 1
     gram, product = np.empty((n_components, n_components)), np.empty(n_components)
     residual, bounded = np.empty(n_features), np.ones(n_components, np.bool_)
+    total = 0.0
     if shared:
         _gram_of_row(precision[0], components, gram)
     for j in range(n_samples):
         own = precision[0 if shared else j]
         if not shared:
             _gram_of_row(own, components, gram)
+        squares = 0.0
         for i in range(n_features):
-            residual[i] = own[i] * (X[j, i] - centre[i])
+            deviation = X[j, i] - centre[i]
+            residual[i] = own[i] * deviation
+            squares += residual[i] * deviation
         for k in range(n_components):
-            total = -prices[k]
+            slope = -prices[k]
             for i in range(n_features):
-                total += components[k, i] * residual[i]
-            product[k] = total
+                slope += components[k, i] * residual[i]
+            product[k] = slope
         _descend(gram, product, bounded, most_rounds, values[j])
+        total += weights[j] * (0.5 * squares + _quadratic(gram, product, values[j]))
+    return total
 
 
 @kernel

@@ -49,6 +49,9 @@ from .quadratic import add_squares, bounded_quadratic
 TOWARDS_BARRIER = 0.1
 _TOWARDS_ZERO = 0.01
 _VANISHING = 1e-12
+# No activation grows in a step by more than this factor times the sample's largest: where there is
+# no curvature, as in cells of 0 under atoms of both signs, a Newton step has no end.
+_LARGEST_GROWTH = 1e6
 # A line search halves its step this many times, then the sample stays where it is.
 _MAX_HALVINGS = 30
 # With a barrier, a row far below the unit of all rows is solved as if it were this large: the
@@ -290,6 +293,29 @@ def quadratic_step(control, barrier, values, terms, slope, hessian, lowest, work
         if done[l]:
             for k in range(n_components):
                 move[k, l] = 0
+        else:
+            _keep_in_reach(values, slope, lowest, move, l)
+
+
+@part
+def _keep_in_reach(values, slope, lowest, move, l):
+    """Mend a lane's move where the quadratic problem is next to singular.
+
+    A move that leads uphill becomes one like EM's, λ (1 − slope), and no move goes too far.
+    """
+    descent = largest = farthest = 0.0
+    n_components = values.shape[0]
+    for k in range(n_components):
+        descent += slope[k, l] * move[k, l]
+    if not descent <= 0:
+        for k in range(n_components):
+            move[k, l] = max(lowest[k, l], -slope[k, l] * values[k, l])
+    for k in range(n_components):
+        largest, farthest = max(largest, values[k, l]), max(farthest, move[k, l])
+    reach = _LARGEST_GROWTH * largest
+    if farthest > reach > 0:
+        for k in range(n_components):
+            move[k, l] *= reach / farthest
 
 
 @part

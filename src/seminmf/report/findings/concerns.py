@@ -18,6 +18,7 @@ from ..._views.concerns import (
     single_start,
 )
 from ..._views.dominance import dominant_feature
+from ..._views.ending import is_drawn
 from ..._views.misfit import root_mean_square
 from ..._views.shares import shares
 from ..subject import Subject
@@ -49,6 +50,13 @@ def _not_converged(subject: Subject) -> Concern | None:
             "The fit was interrupted",
             f"It was stopped after {model.n_iter_} iterations, and what is shown is the state of "
             "that moment. Fit again, and let it run to its end.",
+        )
+    if is_drawn(model):
+        return Concern(
+            "The draws have not settled",
+            f"The first half of {model.n_iter_} sweeps has other components than the second: what "
+            "the data leave open is larger than the intervals say. Fewer components would settle "
+            "sooner.",
         )
     return Concern(
         "The fit has not converged",
@@ -100,23 +108,22 @@ def _noise(subject: Subject) -> Concern | None:
     if ratio > 1:
         advice = "look at the features and samples that are fitted worst, or try more components"
     else:
-        advice = "the level was set too high, which happens with few features; try a smaller scale"
+        advice = "the level was set too high, which happens with few features"
     return Concern(
-        "The dispersion does not match these data",
-        f"{found} dispersion of the fit says.{width} If these are the data of the fit, in the "
-        f"same unit, {advice}.",
+        "The noise does not match these data",
+        f"{found} noise and dispersion of the fit say.{width} If these are the data of the fit, in "
+        f"the same unit, {advice}.",
     )
 
 
 def _noise_ratio(subject: Subject) -> float | None:
     """Variance of the residuals over that of the model, given the degrees of freedom."""
     n_cells, residuals = _n_observed(subject), subject.residuals
-    n_left = n_cells - subject.components.shape[0] * sum(np.shape(subject.data))
-    if residuals is None or not hasattr(subject.model, "dispersion_") or n_left <= 0:
+    n_left = n_cells - subject.n_fitted
+    deviations = subject.standard_deviations
+    if residuals is None or deviations is None or n_left <= 0:
         return None
-    totals = np.asarray(subject.model.atoms_, dtype=np.float64).sum(axis=0)
-    mean_rate = np.mean((subject.activations @ totals)[~np.isnan(residuals)])
-    expected = np.sqrt(subject.model.dispersion_) * np.sqrt(mean_rate)
+    expected = root_mean_square(deviations[~np.isnan(residuals)])
     if expected == 0:
         return None
     return float(root_mean_square(residuals) / expected) ** 2 * n_cells / n_left

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._algorithms.loop import WINDOW
-from ..._views.ending import ending
+from ..._views.ending import ending_of, is_drawn
 from ..subject import Subject
 
 # A line of more points looks no different.
@@ -25,7 +25,7 @@ class Convergence:
         Why the fit ended.
     n_iter : int
     iterations, distances : (n,) arrays
-        How far the objective was from its last value; where that is above 0.
+        How far the objective was from its last value; where that is above 0. Draws have none.
     objective : str
         What was maximised.
     """
@@ -40,6 +40,9 @@ class Convergence:
     def of(cls, subject: Subject) -> Convergence:
         """Describe the way to the end."""
         model = subject.model
+        if is_drawn(model):
+            nothing = np.empty(0)
+            return cls(why_it_ended(subject), int(model.n_iter_), nothing, nothing, "")
         history = model.lower_bounds_ if subject.bayesian else model.objectives_
         history = np.where(np.isfinite(history), history, np.nan)
         distances = history[-1] - history
@@ -59,9 +62,13 @@ class Convergence:
 def why_it_ended(subject: Subject) -> str:
     """The reason, in plain words."""
     model = subject.model
-    words = f"The fit has {ending(model.stop_reason_, model.n_iter_)}"
+    words = f"The fit has {ending_of(model)}"
+    if is_drawn(model) and not model.converged_:
+        return f"{words}: the halves of the chain differ, and intervals may be too narrow."
     if not model.converged_:
         return f"{words}."
+    if is_drawn(model):
+        return f"{words}: both halves of the chain have the same components."
     return (
         f"{words}: over the last {WINDOW} of them it gained less than tol = {model.tol:g} of the "
         "objective’s size."

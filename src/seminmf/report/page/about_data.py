@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..._views.markup import Markup, element, fragment
 from ..findings.clusters import Clusters
 from ..findings.components import LEVEL
@@ -55,12 +57,27 @@ def _summary(residuals: Residuals, unit: str) -> Markup:
             element("strong", number(residuals.rmse)),
             ".",
         ),
+        _q_paragraph(residuals),
         element(
             "p",
             f"A residual is data minus fit{unit}. They should spread evenly around zero; a "
             "histogram that leans to one side says that something is left to explain.",
             class_="note",
         ),
+    )
+
+
+def _q_paragraph(residuals: Residuals) -> Markup | None:
+    """Residuals against what the model says of noise."""
+    if math.isnan(residuals.q_ratio):
+        return None
+    return element(
+        "p",
+        "Q, the sum of squares of the residuals in units of the noise and dispersion of the "
+        "model, is ",
+        element("strong", ratio(residuals.q_ratio)),
+        " of what is expected. Features and samples that are far above 1 are not explained by the "
+        "components and the noise.",
     )
 
 
@@ -80,6 +97,7 @@ def _misfits(caption: str, kind: str, misfits: list[Misfit], by: str) -> Markup:
         Column(kind, numeric=False),
         Column("R²", order="ascending" if by == "R²" else "none"),
         Column("RMSE", order="descending" if by == "RMSE" else "none"),
+        Column("Q / expected"),
         Column("Observed"),
     )
     rows = [
@@ -87,6 +105,7 @@ def _misfits(caption: str, kind: str, misfits: list[Misfit], by: str) -> Markup:
             name_cell(misfit.name),
             ratio_cell(misfit.r_squared),
             number_cell(misfit.rmse),
+            number_cell(misfit.q_ratio),
             count_cell(misfit.n_observed),
         )
         for misfit in misfits
@@ -146,7 +165,7 @@ def clusters_section(clusters: Clusters | None) -> Markup | None:
     return fragment(
         element(
             "p",
-            "A sample belongs to the component with its largest activation. If each label has one "
+            "A sample belongs to the component with its largest amount. If each label has one "
             "component, ",
             element("strong", percent(clusters.accuracy)),
             f" of {count(clusters.n_samples, 'sample')} are in that of their label. The adjusted "

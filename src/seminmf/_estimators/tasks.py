@@ -10,11 +10,20 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from .._estimators.parallel import run_all
+from .parallel import run_all
 
 
-def run_tasks(function: Callable, tasks: Sequence[tuple], n_jobs: int | None, verbose: int) -> list:
-    """What the function returns for each of the tasks, in their order."""
+def run_tasks(
+    function: Callable,
+    tasks: Sequence[tuple],
+    n_jobs: int | None,
+    verbose: int,
+    note: Callable[[Any], None] | None = None,
+) -> list:
+    """What the function returns for each of the tasks, in their order.
+
+    `note` is told of each as soon as it is there, by the thread that had the task.
+    """
     with warnings.catch_warnings(), _bar(len(tasks), verbose) as update:
         # Learning a prior cuts fits short on purpose; gaps were the user's.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -22,6 +31,8 @@ def run_tasks(function: Callable, tasks: Sequence[tuple], n_jobs: int | None, ve
 
         def work(task: tuple) -> Any:
             result = function(*task)
+            if note is not None:
+                note(result)
             update()
             return result
 

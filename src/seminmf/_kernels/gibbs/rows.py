@@ -1,0 +1,296 @@
+"""Draws of activations from their posterior, given the components: X ≈ A W + b, normal noise.
+
+Activations have gamma priors of any shape. With the others given, the density of one is
+
+    a^(α − 1) exp(t a − h a² / 2),    a > 0,
+
+and a slice through its second factor is an interval, on which a power is drawn by its inverse: no
+draw is refused, and a small change of the data changes the draws a little.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+
+# Activations do not become 0: logarithms of them are summed up.
+_LEAST = 1e-200
+# Values of a sample are told apart, for its random numbers, to this share of the largest.
+_COARSE = 2.0**20
+
+
+class CellNoise(NamedTuple):
+    """Variances of cells: `features` (I,) for all samples, and `known` (n, I) or (0, 0) besides."""
+
+    features: NDArray
+    known: NDArray
+
+
+class Conditions(NamedTuple):
+    """What the activations of a sample depend on besides its data.
+
+    Attributes
+    ----------
+    components, centre : (K, I) and (I,) arrays
+    shape, rate : (K,) arrays
+        Of the activations' priors.
+    gram : (K, K) array
+        Σ_i W_ki W_li / variance_i, for samples without gaps.
+    """
+
+    components: NDArray
+    centre: NDArray
+    shape: NDArray
+    rate: NDArray
+    gram: NDArray
+
+
+class RowSums(NamedTuple):
+    """Sums over samples, with their weights; V values are activations, and 1 for an intercept.
+
+    Attributes
+    ----------
+    products : (V, I) array
+        Σ_j q a x. q is 0 in gaps, 1 / variance where cells have their own, and else 1.
+    squares, counts : (I,) arrays
+        Σ_j q x², and the number of observed cells.
+    whole : (V, V) array
+        Σ_j a aᵀ of samples without gaps.
+    grams : (V, V, I) array
+        Σ_j q a aᵀ of all others.
+    totals : (2, K) array
+        Σ_j a and Σ_j ln a.
+    """
+
+    products: NDArray
+    squares: NDArray
+    counts: NDArray
+    whole: NDArray
+    grams: NDArray
+    totals: NDArray
+
+    @classmethod
+    def empty(cls, n_components: int, n_values: int, n_features: int) -> RowSums:
+        """Zeros."""
+        return cls(
+            np.zeros((n_values, n_features)),
+            np.zeros(n_features),
+            np.zeros(n_features),
+            np.zeros((n_values, n_values)),
+            np.zeros((n_values, n_values, n_features)),
+            np.zeros((2, n_components)),
+        )
+
+    def symmetric(self) -> RowSums:
+        """With what is above the diagonals, which the kernel leaves out."""
+        whole = np.tril(self.whole) + np.tril(self.whole, -1).T
+        above = np.tril(self.grams.transpose(2, 0, 1), -1).transpose(2, 1, 0)
+        return self._replace(whole=whole, grams=self.grams + above)
+
+
+@part
+def _draw_values(gram, product, shape, n_scans, values):
+    """Draw the values of a sample one after the other, some times, in place."""
+    n_components = values.size
+    for _ in range(n_scans):
+        for k in range(n_components):
+            curvature, value = gram[k, k], values[k]
+            slope = product[k] + curvature * value
+            for l in range(n_components):
+                slope -= gram[k, l] * values[l]
+            # Where h a² / 2 − t a is below a level.
+            level = 0.5 * curvature * value * value - slope * value
+            level -= math.log(1.0 - np.random.random())
+            root = math.sqrt(max(slope * slope + 2.0 * curvature * level, 0.0))
+            if slope > 0.0:
+                upper = (slope + root) / curvature
+                lower = max(0.0, -2.0 * level / (slope + root))
+            else:
+                upper, lower = 2.0 * level / (root - slope), 0.0
+            least = (lower / upper) ** shape[k]
+            share = least + (1.0 - least) * np.random.random()
+            values[k] = max(upper * share ** (1.0 / shape[k]), _LEAST)
+
+
+@part
+def _weigh(row, scale, noise, known, centre, precision, deviation):
+    """Precisions of a sample's cells, 0 in gaps, and (x − b) times these; whether it is whole."""
+    whole = True
+    for i in range(row.size):
+        x = row[i] * scale
+        variance = noise.features[i]
+        if known.size > 0:
+            variance += known[i]
+        seen = x == x
+        whole &= seen
+        precision[i] = 1.0 / variance if seen else 0.0
+        deviation[i] = precision[i] * (x - centre[i]) if seen else 0.0
+    return whole and known.size == 0
+
+
+@part
+def _known_of(noise, j):
+    """What is known of a sample's noise; nothing, if nothing is."""
+    n_known = noise.known.shape[0]
+    return noise.known[0 if n_known == 1 else j] if n_known > 0 else noise.known.ravel()
+
+
+@part
+def _weighted_gram(components, precision, gram):
+    """Σ_i p_i W_ki W_li of a sample."""
+    n_components, n_features = components.shape
+    for k in range(n_components):
+        for l in range(k + 1):
+            total = 0.0
+            for i in range(n_features):
+                total += precision[i] * components[k, i] * components[l, i]
+            gram[k, l] = gram[l, k] = total
+
+
+@part
+def _slopes(components, rate, deviation, product):
+    """Σ_i W_ki p_i (x_i − b_i) − ρ_k of a sample."""
+    n_components, n_features = components.shape
+    for k in range(n_components):
+        total = -rate[k]
+        for i in range(n_features):
+            total += components[k, i] * deviation[i]
+        product[k] = total
+
+
+@part
+def _add_row(row, scale, weight, own_noise, whole, precision, values, sums):
+    """Add a sample to the sums; `values` has a 1 behind the activations if there is an intercept.
+
+    `precision` is overwritten by q.
+    """
+    products, squares, counts, all_whole, grams, totals = sums
+    n_values = products.shape[0]
+    for k in range(totals.shape[1]):
+        totals[0, k] += weight * values[k]
+        totals[1, k] += weight * math.log(values[k])
+    for i in range(row.size):
+        seen = precision[i] > 0.0
+        x = row[i] * scale if seen else 0.0
+        q = weight * (precision[i] if own_noise else (1.0 if seen else 0.0))
+        counts[i] += weight if seen else 0.0
+        squares[i] += q * x * x
+        precision[i] = q
+    for k in range(n_values):
+        for i in range(row.size):
+            x = row[i] * scale if precision[i] > 0.0 else 0.0
+            products[k, i] += values[k] * precision[i] * x
+        for l in range(k + 1):
+            both = values[k] * values[l]
+            if whole:
+                all_whole[k, l] += weight * both
+            else:
+                for i in range(row.size):
+                    grams[k, l, i] += both * precision[i]
+
+
+@kernel
+def draw_rows(X, scale, noise, conditions, weights, n_scans, seed, activations, sums):
+    """Draw the activations of samples, in place, and add up what the components need."""
+    prefer_wide_vectors()
+    components, centre, shape, rate, shared = conditions
+    n_components, n_features = components.shape
+    precision, deviation = np.empty(n_features), np.empty(n_features)
+    gram, product = np.empty((n_components, n_components)), np.empty(n_components)
+    values = np.ones(sums.products.shape[0])
+    own_noise = noise.known.size > 0
+    np.random.seed(seed)
+    for j in range(X.shape[0]):
+        whole = _weigh(X[j], scale, noise, _known_of(noise, j), centre, precision, deviation)
+        if not whole:
+            _weighted_gram(components, precision, gram)
+        _slopes(components, rate, deviation, product)
+        own = values[:n_components]
+        own[:] = activations[j]
+        _draw_values(shared if whole else gram, product, shape, n_scans, own)
+        activations[j] = own
+        _add_row(X[j], scale, weights[j], own_noise, whole, precision, values, sums)
+
+
+@part
+def _seed_of(row):
+    """A number that the values of a sample decide, whatever their unit."""
+    largest = 0.0
+    for i in range(row.size):
+        largest = max(largest, abs(row[i]) if row[i] == row[i] else 0.0)
+    factor = _COARSE / largest if largest > 0.0 else 0.0
+    code = np.uint64(14695981039346656037)
+    for i in range(row.size):
+        coarse = math.floor(row[i] * factor + 0.5) if row[i] == row[i] else -4.0 * _COARSE
+        code = (code ^ np.uint64(np.int64(coarse) + np.int64(1 << 40))) * np.uint64(1099511628211)
+    return np.uint32(code >> np.uint64(32))
+
+
+class Draws(NamedTuple):
+    """Draws of all that activations depend on, S of each (`Conditions`)."""
+
+    components: NDArray
+    centre: NDArray
+    shape: NDArray
+    rate: NDArray
+    grams: NDArray
+    variances: NDArray
+
+
+@kernel
+def seeds_of(X):
+    """A seed for each sample."""
+    seeds = np.empty(X.shape[0], np.uint32)
+    for j in range(X.shape[0]):
+        seeds[j] = _seed_of(X[j])
+    return seeds
+
+
+class Drawn(NamedTuple):
+    """Where activations for S draws go: means and mean squares (J, K), all (S, J, K) or none."""
+
+    means: NDArray
+    squares: NDArray
+    kept: NDArray
+
+
+@kernel
+def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
+    """Activations of each sample for each of some draws, from a sample's own random numbers.
+
+    So many of the draws are gone through before those that count, to forget the start.
+    """
+    prefer_wide_vectors()
+    means, squares, kept = out
+    n_draws, n_components, n_features = draws.components.shape
+    precision, deviation = np.empty(n_features), np.empty(n_features)
+    gram, product = np.empty((n_components, n_components)), np.empty(n_components)
+    values = np.empty(n_components)
+    for j in range(X.shape[0]):
+        np.random.seed(_seed_of(X[j]))
+        values[:] = start
+        means[j] = 0.0
+        squares[j] = 0.0
+        for turn in range(-n_first, n_draws):
+            s = turn if turn >= 0 else (-turn) % n_draws
+            noise = CellNoise(draws.variances[s], known)
+            whole = _weigh(
+                X[j], scale, noise, _known_of(noise, j), draws.centre[s], precision, deviation
+            )
+            if not whole:
+                _weighted_gram(draws.components[s], precision, gram)
+            _slopes(draws.components[s], draws.rate[s], deviation, product)
+            own_gram = draws.grams[s] if whole else gram
+            _draw_values(own_gram, product, draws.shape[s], n_scans, values)
+            if turn < 0:
+                continue
+            for k in range(n_components):
+                means[j, k] += values[k] / n_draws
+                squares[j, k] += values[k] * values[k] / n_draws
+            if kept.shape[0] > 0:
+                kept[s, j] = values

@@ -1,0 +1,1 @@
+"""Fits done again: components that come back, and how far they vary."""
