@@ -121,7 +121,7 @@ def record(X: NDArray, n_components: int, limit: float) -> dict[str, NDArray]:
     solvers: dict[str, Any] = {"EM": em}
     solvers |= {f"EM, {method}": accelerate(em, method) for method in ("parabolic", "squarem")}
     solvers["Newton"] = newton
-    model = SkellamSNMF(n_components, n_jobs=1)
+    model = SkellamSNMF(n_components, dispersion=0.0, n_jobs=1)
     data = model._check_data(X, fitted=False)
     model._choose_unit(data)
     priors = Priors.of(activation_shape=1.0, activation_rate=1e-3, atom_shape=1.0)

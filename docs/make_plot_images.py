@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seminmf import BayesianSkellamSNMF, plot, sample_skellam_snmf, select_n_components
+from seminmf import (
+    BayesianSkellamSNMF,
+    EuclideanSNMF,
+    SkellamSNMF,
+    consensus,
+    plot,
+    sample_skellam_snmf,
+    select_n_components,
+)
 from seminmf._views.pictures import png
 from seminmf.datasets import load_ionosphere, load_segment
 
@@ -22,6 +30,7 @@ def main() -> None:
     for pictures in (draw_regions(), draw_radar(), draw_selection()):
         for name, figure in pictures:
             (IMAGES / f"plot_{name}.png").write_bytes(png(figure))
+    (IMAGES / "consensus.png").write_bytes(png(draw_consensus()))
 
 
 def draw_regions() -> Iterator[tuple[str, Figure]]:
@@ -29,7 +38,7 @@ def draw_regions() -> Iterator[tuple[str, Figure]]:
     X, y = load_segment(return_X_y=True, as_frame=True)
     X = X.drop(columns="region-pixel-count")
     X = (X - X.mean()) / X.std()
-    model = BayesianSkellamSNMF(7, tol=1e-3, random_state=0).fit(X)
+    model = SkellamSNMF(7, random_state=0).fit(X)
     yield "bars", plot.components(model, scale="each").figure
     yield "activations", plot.activations(model, sort=True).figure
     yield "reconstruction", plot.reconstruction(model, X).figure
@@ -37,7 +46,7 @@ def draw_regions() -> Iterator[tuple[str, Figure]]:
     yield "clusters", draw_clusters(model, y)
 
 
-def draw_clusters(model: BayesianSkellamSNMF, labels: object) -> Figure:
+def draw_clusters(model: SkellamSNMF, labels: object) -> Figure:
     """Sizes, and agreement with labels, side by side."""
     from matplotlib.figure import Figure
 
@@ -51,10 +60,23 @@ def draw_clusters(model: BayesianSkellamSNMF, labels: object) -> Figure:
 def draw_radar() -> Iterator[tuple[str, Figure]]:
     """Radar returns: a heat map of all, and the intervals that few samples leave."""
     X, _ = load_ionosphere(return_X_y=True, as_frame=True)
-    model = BayesianSkellamSNMF(5, tol=1e-3, random_state=0).fit(X)
+    model = SkellamSNMF(5, random_state=0).fit(X)
     yield "heatmap", plot.components(model).figure
-    few = BayesianSkellamSNMF(3, tol=1e-3, random_state=0).fit(X[::10])
+    few = BayesianSkellamSNMF(3, random_state=0).fit(X[::10])
     yield "intervals", plot.intervals(few, component=1).figure
+
+
+def draw_consensus() -> Figure:
+    """Components of ten fits by least squares, and of ten with noise."""
+    from matplotlib.figure import Figure
+
+    X = load_ionosphere().data[:, 2:]
+    figure = Figure(figsize=(11.5, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for ax, estimator in ((left, SkellamSNMF(4)), (right, EuclideanSNMF(4))):
+        found = consensus(estimator, X, n_runs=10, random_state=0)
+        found.plot(ax).set_title(f"{type(estimator).__name__}, 10 runs", fontsize="medium")
+    return figure
 
 
 def draw_selection() -> Iterator[tuple[str, Figure]]:
