@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import seminmf.report as report
     import seminmf.special as special
     import seminmf.stats as stats
+    from seminmf._resampling.bootstrap import bootstrap
+    from seminmf._resampling.consensus import consensus
     from seminmf.bayesian import BayesianSkellamSNMF
     from seminmf.divergence import skellam_divergence
     from seminmf.euclidean import EuclideanSNMF
@@ -32,6 +34,8 @@ __all__ = [
     "PriorLearner",
     "SkellamSNMF",
     "__version__",
+    "bootstrap",
+    "consensus",
     "datasets",
     "load",
     "plot",
@@ -48,6 +52,8 @@ _MODULE_OF = {
     "EuclideanSNMF": "seminmf.euclidean",
     "PriorLearner": "seminmf.prior_learning",
     "SkellamSNMF": "seminmf.skellam",
+    "bootstrap": "seminmf._resampling.bootstrap",
+    "consensus": "seminmf._resampling.consensus",
     "load": "seminmf.io",
     "sample_skellam_snmf": "seminmf.generate",
     "select_n_components": "seminmf.selection",
