@@ -11,7 +11,8 @@ Prints Markdown tables of the share of true values that lie in the 50, 90 and 99
 - *Integers*: Skellam numbers of the model itself, with components and activations from its prior.
 - *Real tables*, 20 % of the cells hidden: whether hidden cells lie in their intervals.
 
-``--picture`` draws what part of the truth intervals of all levels hold.
+``--by parametric`` and ``--by rows`` take `seminmf.bootstrap` of `SkellamSNMF` in the place of the
+posterior; it has no intervals of hidden cells. ``--picture`` draws what part of the truth intervals of all levels hold.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import argparse
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from scipy.optimize import linear_sum_assignment
 from simulated import PLAIN, gaussian, student
 from tables import row, table_head
 
-from seminmf import BayesianSkellamSNMF, sample_skellam_snmf
+from seminmf import BayesianSkellamSNMF, SkellamSNMF, bootstrap, sample_skellam_snmf
 from seminmf.experiments._hidden import quiet_and_alone
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -38,6 +39,7 @@ QUANTITIES = ("activations", "components", "amounts", "means of cells", "hidden 
 NOISES = {"Gaussian": gaussian, "Student": student, "Skellam": None}
 RATIOS = (1.0, 3.0, 10.0)
 NUMBERS = (2, 3, 5)
+BOOTSTRAPS = ("parametric", "rows")
 HIDDEN = 0.2
 AIM = (0.8, 0.97)
 
@@ -99,11 +101,19 @@ def share_inside(truth: NDArray, lower: NDArray, upper: NDArray) -> float:
     return float(np.mean((lower <= truth) & (truth <= upper))) if truth.size else np.nan
 
 
-def shares(case: Case, posterior: str) -> NDArray:
+def shares(case: Case, by: str) -> NDArray:
     """What intervals hold, (quantities, levels); NaN where nothing is known."""
     gappy = np.where(case.hidden, np.nan, case.X)
-    options = {"likelihood": case.likelihood, "posterior": posterior, "random_state": 0}
-    model = BayesianSkellamSNMF(case.n_components, **options)
+    options = {"likelihood": case.likelihood, "random_state": 0}
+    if by in BOOTSTRAPS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = SkellamSNMF(case.n_components, n_jobs=1, **options).fit(gappy)
+            drawn = bootstrap(model, gappy, kind=by, n_jobs=1, random_state=0)
+        nothing = [np.nan, np.nan]
+        held = [[*shares_of_truth(case, model, drawn.at(q)), *nothing] for q in LEVELS]
+        return np.array(held).T
+    model = BayesianSkellamSNMF(case.n_components, posterior=by, **options)
     if case.components is None:
         model.set_params(fit_intercept=True)
     with quiet_and_alone(), warnings.catch_warnings():
@@ -115,17 +125,8 @@ def shares(case: Case, posterior: str) -> NDArray:
 def shares_of(case: Case, model: BayesianSkellamSNMF, gappy: NDArray, level: float) -> list[float]:
     """What intervals of one level hold, one number for each of `QUANTITIES`."""
     found = [np.nan] * 4
-    if case.components is not None and case.activations is not None:
-        activations, components = case.activations, case.components
-        order = match(model.components_, components)
-        intervals = model.interval(level)
-        sizes = np.abs(components).sum(axis=1)
-        found = [
-            share_inside(activations, *(end[:, order] for end in intervals.activations)),
-            share_inside(components, *(end[order] for end in intervals.components)),
-            share_inside(activations * sizes, *(end[:, order] for end in intervals.amounts)),
-            share_inside(activations @ components, *intervals.cells),
-        ]
+    if case.components is not None:
+        found = shares_of_truth(case, model, model.interval(level))
     if not case.hidden.any():
         return [*found, np.nan, np.nan]
     _, *ends = model.impute(gappy, return_interval=True, level=level)
@@ -133,6 +134,20 @@ def shares_of(case: Case, model: BayesianSkellamSNMF, gappy: NDArray, level: flo
     large = np.abs(cells) >= np.quantile(np.abs(cells), 0.9)
     of_large = share_inside(cells[large], *(end[large] for end in ends))
     return [*found, share_inside(cells, *ends), of_large]
+
+
+def shares_of_truth(case: Case, model: Any, intervals: Any) -> list[float]:
+    """What intervals hold of activations, components, amounts and means of cells."""
+    activations, components = case.activations, case.components
+    assert activations is not None and components is not None
+    order = match(model.components_, components)
+    sizes = np.abs(components).sum(axis=1)
+    return [
+        share_inside(activations, *(end[:, order] for end in intervals.activations)),
+        share_inside(components, *(end[order] for end in intervals.components)),
+        share_inside(activations * sizes, *(end[:, order] for end in intervals.amounts)),
+        share_inside(activations @ components, *intervals.cells),
+    ]
 
 
 def match(found: NDArray, true: NDArray) -> NDArray:
@@ -160,10 +175,10 @@ def cases(parts: list[str], seed: int) -> list[partial]:
     return made
 
 
-def measure(make: partial, posterior: str) -> tuple[str, NDArray]:
+def measure(make: partial, by: str) -> tuple[str, NDArray]:
     """The name of some data, and what intervals hold there."""
     case = make()
-    return case.name, shares(case, posterior)
+    return case.name, shares(case, by)
 
 
 def picture(found: dict[str, NDArray], path: str) -> None:
@@ -202,14 +217,16 @@ def main() -> None:
     parser.add_argument(
         "--parts", default="simulated,integers,real", help="of these", metavar="NAME,…"
     )
-    parser.add_argument("--posterior", default="auto")
+    parser.add_argument(
+        "--by", default="auto", choices=("auto", "correlated", "mean-field", *BOOTSTRAPS)
+    )
     parser.add_argument("--picture", metavar="PATH", help="draw calibration curves of all rows")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.draws)
     made = [make for seed in seeds for make in cases(options.parts.split(","), seed)]
     found: dict[str, list[NDArray]] = {}
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name, held in pool.map(measure, made, [options.posterior] * len(made)):
+        for name, held in pool.map(measure, made, [options.by] * len(made)):
             found.setdefault(name, []).append(held)
     means = {name: np.mean(parts, axis=0) for name, parts in found.items()}
     levels = ", ".join(f"{100 * level:.0f}" for level in SHOWN)

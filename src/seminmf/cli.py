@@ -269,6 +269,60 @@ def impute(
     apply.impute(model, data, out, table, as_json, lower, upper, level)
 
 
+class Kind(StrEnum):
+    """How data are drawn again."""
+
+    parametric = "parametric"
+    rows = "rows"
+
+
+@_command()
+def bootstrap(
+    model: Model,
+    data: Data,
+    table: TableOptions,
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="FILE", help="Table of the components.")
+    ] = "-",
+    amounts: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Table of the amounts of the samples.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=2, metavar="N", help="Number of refits.")] = 200,
+    kind: Annotated[
+        Kind, typer.Option(help="New noise in each cell, or samples with replacement.")
+    ] = Kind.parametric,
+    level: Annotated[float, typer.Option(metavar="P", help="Probability of the intervals.")] = 0.9,
+    cell_noise: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Known standard deviations, as they were for the fit."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Note refits in this file, and go on after a stop."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the draws.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Refits at a time (default: all cores).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write how far components and amounts may be off: fits to data like these, drawn again.
+
+        $ seminmf bootstrap m.safetensors data.csv -o components.csv
+
+        $ seminmf bootstrap m.safetensors data.csv --amounts amounts.csv --seed 0
+
+    The table has a row for each entry of each component, with the ends of its interval, and in how
+    many refits the component came back.
+    """
+    from ._commands.bootstrap import Resampling, bootstrap
+
+    wanted = Resampling(draws, kind.value, level, seed, jobs, cell_noise, checkpoint, out, amounts)
+    bootstrap(model, data, wanted, table, as_json)
+
+
 class Criterion(StrEnum):
     """How numbers of components are compared."""
 
@@ -363,16 +417,24 @@ def report(
         str, typer.Option("-o", "--out", metavar="FILE", help="Page to write.")
     ] = "report.html",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            "--bootstrap", min=2, metavar="N", help="Show intervals by so many refits to DATA."
+        ),
+    ] = None,
 ) -> None:
     """Write a page about a model: what it found, how well it fits, what to look at.
 
         $ seminmf report m.safetensors data.csv -o report.html
 
+        $ seminmf report m.safetensors data.csv --bootstrap 200 -o report.html
+
     The page needs no network, and may be sent to anybody who has a browser.
     """
     from ._commands.report import report
 
-    report(model, data, out, title, table)
+    report(model, data, out, title, table, draws)
 
 
 @_command()

@@ -22,7 +22,15 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
-from seminmf import BayesianSkellamSNMF, PriorLearner, SkellamSNMF, cli, load, sample_skellam_snmf
+from seminmf import (
+    BayesianSkellamSNMF,
+    PriorLearner,
+    SkellamSNMF,
+    bootstrap,
+    cli,
+    load,
+    sample_skellam_snmf,
+)
 from seminmf._estimators import checkpoint
 
 CODE = "from seminmf.cli import app; app(prog_name='seminmf')"
@@ -153,6 +161,35 @@ def test_all_formats_give_the_same_model(models, X):
     assert models["csv"].feature_names_in_.tolist() == ["a", "b c", 'd"', "e,f", "γ"]
     posterior = BayesianSkellamSNMF(2, random_state=0).fit(X)
     np.testing.assert_array_equal(models["csv"].atom_shape_, posterior.atom_shape_)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_bootstrap(folder, models, X, kind, tmp_path):
+    model, data = f"{kind}.safetensors", f"table.{kind}"
+    out, amounts = tmp_path / "components.csv", tmp_path / "amounts.csv"
+    options = ("--draws", 4, "--seed", 0, *table_options(kind))
+    said = done(
+        *("bootstrap", model, data, "-o", out, "--amounts", amounts, "--json", *options),
+        folder=folder,
+    )
+    said = json.loads(said)
+    frame = pd.DataFrame(X, columns=models[kind].feature_names_in_)
+    found = bootstrap(models[kind], frame, n_draws=4, random_state=0)
+    assert said["returned"] == found.n_returned.tolist() and said["n_draws"] == 4
+    components = read(out)
+    assert components["lower"].to_numpy() == pytest.approx(found.components.lower.ravel())
+    assert components["upper"].to_numpy() == pytest.approx(found.components.upper.ravel())
+    assert components["feature"][:5].tolist() == ["a", "b c", 'd"', "e,f", "γ"]
+    table = read(amounts)
+    assert table["name"].tolist()[0] == "sample 0"
+    assert table["component_1_upper"].to_numpy() == pytest.approx(found.amounts.upper[:, 1])
+    page = tmp_path / "page.html"
+    done("report", model, data, "--bootstrap", 3, "-o", page, *table_options(kind), folder=folder)
+    assert "Came back" in page.read_text()
+    words = refused("report", model, "--bootstrap", 3, "-o", page, folder=folder)
+    assert "--bootstrap needs the data" in words
+    words = refused("bootstrap", model, data, "--level", 2, *table_options(kind), folder=folder)
+    assert "level must be between 0 and 1" in words
 
 
 @pytest.mark.parametrize("kind", TRIED)

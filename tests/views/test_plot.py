@@ -19,6 +19,7 @@ from seminmf import (
     BayesianSkellamSNMF,
     EuclideanSNMF,
     SkellamSNMF,
+    bootstrap,
     plot,
     sample_skellam_snmf,
     select_n_components,
@@ -683,8 +684,26 @@ def test_intervals_of_the_largest_entries(bayesian):
 
 @pytest.mark.parametrize("estimator", [SkellamSNMF, EuclideanSNMF])
 def test_point_estimates_have_no_intervals(estimator):
+    model = fit(estimator)
     with pytest.raises(ValueError, match=f"have no intervals; found a {estimator.__name__}"):
-        plot.intervals(fit(estimator))
+        plot.intervals(model)
+
+
+@pytest.mark.parametrize("estimator", [SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF])
+def test_intervals_of_a_bootstrap(estimator):
+    model = fit(estimator)
+    found = bootstrap(model, data(), n_draws=5, random_state=0)
+    lower, upper, means = drawn_intervals(plot.intervals(model, bootstrap=found, level=0.5))
+    expected = found.at(0.5).components
+    assert_allclose(lower, expected.lower[0])
+    assert_allclose(upper, expected.upper[0])
+    assert_allclose(means, model.components_[0])
+    render(plot.intervals(model, bootstrap=found, sample=1))
+    with pytest.raises(ValueError, match=r"bootstrap must be what seminmf.bootstrap returns"):
+        plot.intervals(model, bootstrap=expected)
+    other = fit(n_components=2)
+    with pytest.raises(ValueError, match="bootstrap must be one of the model"):
+        plot.intervals(other, bootstrap=found)
 
 
 # --- selection ------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from seminmf import (
     EuclideanSNMF,
     PriorLearner,
     SkellamSNMF,
+    bootstrap,
     sample_skellam_snmf,
 )
 from seminmf._views.markup import Markup, element, verbatim
@@ -365,6 +366,22 @@ def test_whiskers_are_posterior_intervals():
             tip = start if negative else start + float(bar.attributes["width"])
             assert left <= tip <= right
     assert not read(report(fit(SkellamSNMF), X)).all("line", class_="whisker")
+
+
+@pytest.mark.parametrize("estimator", [SkellamSNMF, EuclideanSNMF])
+def test_a_bootstrap_is_shown(estimator):
+    model = fit(estimator)
+    found = bootstrap(model, X, n_draws=6, random_state=0)
+    page = read(report(model, X, bootstrap=found))
+    assert page.all("line", class_="whisker")
+    rows = table(page, "components", "Components by share").rows
+    headings = [cell.text for cell in table(page, "components", "Components by share").all("th")]
+    place = next(i for i, text in enumerate(headings) if text.startswith("Came back"))
+    order = np.argsort(-shares_of(model), kind="stable")
+    expected = [f"{100 * found.n_returned[k] / 6:.1f}%" for k in order]
+    assert [row[place] for row in rows] == expected
+    with pytest.raises(ValueError, match=r"bootstrap must be what seminmf.bootstrap returns"):
+        report(model, X, bootstrap=model)
 
 
 def test_heat_map(model, page):
@@ -932,4 +949,5 @@ def test_signature():
         "labels",
         "sample_names",
         "feature_scale",
+        "bootstrap",
     ]

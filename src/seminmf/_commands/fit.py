@@ -15,9 +15,10 @@ from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
 from . import formats
 from .models import feature_names, load_file, scale_features, summary
+from .noise import read_cell_noise
 from .options import ModelOptions, TableOptions, option_of
 from .output import print_json, say, show_progress, spoken_warnings
-from .tables import Table, read_table
+from .tables import read_table
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
     """Fit, write the model, and say how it went."""
     if request.out == formats.STANDARD:
         raise ValueError("A model cannot be written to standard output; give -o a file.")
+    least_squares = request.estimator == "EuclideanSNMF"
+    if request.cell_noise is not None and (least_squares or request.prior is not None):
+        raise ValueError("--cell-noise does not go with --euclidean or --prior.")
     inputs = [request.data, request.prior, request.cell_noise]
     formats.check_places([request.out, request.checkpoint], inputs)
     estimator, names = build(request, model)
@@ -66,7 +70,7 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
         read = read_table(request.data, table, names)
         X, known = read.X, {}
         if request.cell_noise is not None:
-            known["cell_noise"] = _read_cell_noise(request, read, table, names)
+            known["cell_noise"] = read_cell_noise(request.cell_noise, read, table, names)
         begin = time.perf_counter()
         X, scale = scale_features(X, request.scale, estimator)
         if scale is not None and known:
@@ -92,26 +96,6 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
         _say(said)
     if interrupted:
         raise KeyboardInterrupt
-
-
-def _read_cell_noise(
-    request: Request, data: Table, options: TableOptions, names: list[str] | None
-) -> Any:
-    """The table of known standard deviations, read as the data are, in the order of their rows."""
-    if request.estimator == "EuclideanSNMF" or request.prior is not None:
-        raise ValueError("--cell-noise does not go with --euclidean or --prior.")
-    found = read_table(request.cell_noise or "", options, names)
-    if data.ids is None or found.ids is None:
-        return found.X
-    rows = {name: row for row, name in enumerate(found.ids)}
-    missing = [name for name in data.ids if name not in rows]
-    if missing or len(rows) < len(found.ids):
-        raise ValueError(
-            "--cell-noise must have one row for each name in the data; found "
-            + (f"none for {missing[0]!r}." if missing else "a name more than once.")
-        )
-    values: Any = found.X  # a DataFrame: not all of its columns are features
-    return values.iloc[[rows[name] for name in data.ids]].reset_index(drop=True)
 
 
 def build(request: Request, model: ModelOptions) -> tuple[Any, list[str] | None]:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .._resampling.bootstrap import bootstrap
 from . import formats
-from .models import load_model, read_for
+from .models import load_model, read_for, scaled
 from .options import TableOptions
-from .output import say, spoken_warnings
+from .output import say, show_progress, spoken_warnings
 from .tables import is_label
 
 
-def report(model: str, data: str | None, out: str, title: str | None, table: TableOptions) -> None:
+def report(
+    model: str,
+    data: str | None,
+    out: str,
+    title: str | None,
+    table: TableOptions,
+    n_draws: int | None,
+) -> None:
     """Write a page about a model, and about what it says of a table."""
     from ..report import report as page
 
     formats.check_places([out], [model, data])
+    if n_draws is not None and data is None:
+        raise ValueError("--bootstrap needs the data that the model was fitted to.")
     fitted = load_model(model)
     options: dict[str, Any] = {"title": title, "source": os.path.basename(data or model)}
     scale = getattr(fitted, "feature_scale_", None)
@@ -29,6 +39,14 @@ def report(model: str, data: str | None, out: str, title: str | None, table: Tab
             if found.labels is not None:
                 labels = [str(label) if is_label(label) else None for label in found.labels]
                 options["labels"] = labels
+            if n_draws is not None:
+                options["bootstrap"] = bootstrap(
+                    fitted,
+                    scaled(fitted, X),
+                    n_draws=n_draws,
+                    random_state=0,
+                    verbose=int(show_progress()),
+                )
         content = page(fitted, X, feature_scale=scale, **options)
     formats.write_bytes(out, content.encode())
     if out != formats.STANDARD:

@@ -89,6 +89,11 @@ class Bootstrap(Intervals):
         return Bootstrap(self._posterior, self._all_cosines, level, self.kind)
 
     @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of samples, components and features."""
+        return (len(self.activations.lower), *self.components.lower.shape)
+
+    @property
     def table(self) -> pd.DataFrame:
         """A row for each component: how often it came back, and how alike it was."""
         import pandas as pd
@@ -193,6 +198,20 @@ def bootstrap(
         run_tasks(_refit, tasks, n_jobs, verbose, note=record.keep)
         factors, cosines = _with_model(record.refits(), refits.model)
     return Bootstrap(factors, cosines, level, kind)
+
+
+def check_bootstrap(found: Any, model: Any) -> None:
+    """Refuse what is no bootstrap of a model."""
+    if not isinstance(found, Bootstrap):
+        raise ValueError(
+            f"bootstrap must be what seminmf.bootstrap returns; found a {type(found).__name__}."
+        )
+    shape = (len(model.activations_), *model.components_.shape)
+    if found.shape != shape:
+        raise ValueError(
+            f"bootstrap must be one of the model, with samples, components and features {shape}; "
+            f"found {found.shape}."
+        )
 
 
 def _checked(model: Any, X: Any, kind: str, frozen: Any, cell_noise: Any) -> Refits:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._estimators import validation as check
+from .._estimators.posteriors import Intervals
+from .._resampling.bootstrap import Bootstrap, check_bootstrap
 from .._views.pictures import BLACK, BLUE, GREY, ORANGE
 from ..bayesian import BayesianSkellamSNMF
 from ._frame import axes_for, check_axes
@@ -22,6 +24,7 @@ def intervals(
     model: Any,
     ax: Axes | None = None,
     *,
+    bootstrap: Bootstrap | None = None,
     component: int = 0,
     sample: int | None = None,
     level: float = 0.9,
@@ -29,14 +32,17 @@ def intervals(
     feature_names: Any = None,
     max_features: int = 40,
 ) -> Axes:
-    """Draw posterior means with their intervals.
+    """Draw means of the posterior, or estimates, with their intervals.
 
     Parameters
     ----------
-    model : BayesianSkellamSNMF
-        Fitted.
+    model : BayesianSkellamSNMF, SkellamSNMF or EuclideanSNMF
+        Fitted. The last two have no intervals of their own.
     ax : matplotlib Axes or None, default=None
         Where to draw; None makes a new figure.
+    bootstrap : Bootstrap or None, default=None
+        What `seminmf.bootstrap` found for the model: its intervals are drawn, in the place of the
+        model's own.
     component : int, default=0
         Component whose entries are drawn.
     sample : int or None, default=None
@@ -69,21 +75,30 @@ def intervals(
     """
     check_model(model)
     check_axes(ax)
-    if not isinstance(model, BayesianSkellamSNMF):
-        raise ValueError(
-            "model must be a BayesianSkellamSNMF, point estimates have no intervals; "
-            f"found a {type(model).__name__}."
-        )
     level = check.check_share("level", level)
+    ends = _intervals_of(model, bootstrap, level)
     check_flag("sort", sort)
     check.check_count("max_features", max_features)
     names = feature_names_of(model, feature_names)
     if sample is None:
         k = check_index("component", component, len(model.components_))
-        rows = _entries(model, k, level, names, max_features)
+        rows = _entries(model, k, ends, names, max_features)
     else:
-        rows = _activations(model, check_index("sample", sample, len(model.activations_)), level)
+        rows = _activations(model, check_index("sample", sample, len(model.activations_)), ends)
     return _draw(ax, rows.sorted() if sort else rows, level)
+
+
+def _intervals_of(model: Any, bootstrap: Bootstrap | None, level: float) -> Intervals:
+    """Those of the bootstrap, or the model's own."""
+    if bootstrap is not None:
+        check_bootstrap(bootstrap, model)
+        return bootstrap.at(level)
+    if not isinstance(model, BayesianSkellamSNMF):
+        raise ValueError(
+            "model must be a BayesianSkellamSNMF, or bootstrap be given: point estimates have no "
+            f"intervals; found a {type(model).__name__} alone."
+        )
+    return model.interval(level)
 
 
 class _Rows(NamedTuple):
@@ -105,20 +120,20 @@ class _Rows(NamedTuple):
         )
 
 
-def _entries(model: Any, k: int, level: float, names: list[str], most: int) -> _Rows:
+def _entries(model: Any, k: int, ends: Intervals, names: list[str], most: int) -> _Rows:
     """The entries of a component, those with the largest means."""
     means = model.components_[k]
     shown = largest_features(means[None], most)
-    lower, upper = (end[k, shown] for end in model.interval(level).components)
+    lower, upper = (end[k, shown] for end in ends.components)
     label = feature_label(len(shown), len(means))
     names = [names[i] for i in shown]
     meaning = "value of the component"
     return _Rows(means[shown], lower, upper, names, label, f"component {k}", meaning)
 
 
-def _activations(model: Any, j: int, level: float) -> _Rows:
+def _activations(model: Any, j: int, ends: Intervals) -> _Rows:
     """The activations of a sample."""
-    lower, upper = (end[j] for end in model.interval(level).activations)
+    lower, upper = (end[j] for end in ends.activations)
     means = model.activations_[j]
     names = [str(k) for k in range(len(means))]
     return _Rows(means, lower, upper, names, "component", f"sample {j}", "activation")

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from .._resampling.bootstrap import Bootstrap
 from .findings import Findings
 from .page import page
 from .subject import Subject
@@ -22,6 +23,7 @@ def report(
     labels: ArrayLike | None = None,
     sample_names: ArrayLike | None = None,
     feature_scale: ArrayLike | None = None,
+    bootstrap: Bootstrap | None = None,
 ) -> str:
     """Explain a fitted model on one HTML page.
 
@@ -46,6 +48,9 @@ def report(
     feature_scale : array-like of shape (n_features,) or None, default=None
         What the features were divided by before the fit: the model has seen X / feature_scale.
         The page shows values in the unit of X.
+    bootstrap : Bootstrap or None, default=None
+        What `seminmf.bootstrap` found for the model: the page shows its intervals of components, in
+        the place of the model's own, and how often each came back.
 
     Returns
     -------
@@ -70,5 +75,6 @@ def report(
         labels=labels,
         sample_names=sample_names,
         feature_scale=feature_scale,
+        bootstrap=bootstrap,
     )
     return page(Findings.of(subject))

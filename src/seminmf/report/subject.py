@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.opening import check_array
 from .._estimators import validation as check
 from .._estimators.base import like
+from .._estimators.posteriors import Interval
 from .._model.likelihoods import Likelihood
+from .._resampling.bootstrap import Bootstrap, check_bootstrap
 from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
@@ -43,6 +45,7 @@ class Subject:
     labels : (J,) array of objects or None
         Classes; None where there is none.
     title, source : str or None
+    bootstrap : Bootstrap or None
     """
 
     model: Any
@@ -54,6 +57,7 @@ class Subject:
     labels: NDArray | None
     title: str | None
     source: str | None
+    bootstrap: Bootstrap | None
 
     @classmethod
     def of(
@@ -66,9 +70,12 @@ class Subject:
         labels: ArrayLike | None,
         sample_names: ArrayLike | None,
         feature_scale: ArrayLike | None,
+        bootstrap: Bootstrap | None,
     ) -> Subject:
         """Check what the user handed in, and find the activations of the data."""
         _check_model(model)
+        if bootstrap is not None:
+            check_bootstrap(bootstrap, model)
         scale = _check_scale(feature_scale, model.n_features_in_)
         data = None if X is None else _scaled(model, X, scale)
         n_samples = len(model.activations_ if data is None else data)
@@ -88,6 +95,7 @@ class Subject:
             labels=labels,
             title=tidy(title) if title else None,
             source=tidy(source) if source else None,
+            bootstrap=bootstrap,
         )
 
     @cached_property
@@ -155,6 +163,14 @@ class Subject:
     def likelihood(self) -> type[Likelihood] | None:
         """The likelihood of the model, if it has one."""
         return None if isinstance(self.model, EuclideanSNMF) else self.model._likelihood()
+
+    def component_interval(self, level: float) -> Interval | None:
+        """Ends of the components' intervals (K, I), in the unit of the model, if there are any."""
+        if self.bootstrap is not None:
+            return self.bootstrap.at(level).components
+        if not self.bayesian:
+            return None
+        return self.model.interval(level, n_draws=self.n_draws(1000)).components
 
     def n_draws(self, usual: int) -> int:
         """Draws for intervals: the usual number, or fewer if the components are very large."""

@@ -55,6 +55,8 @@ class Component:
         What it puts into a sample, in the mean; in the unit of the model.
     positive : float
         Part of its positive entries in the sum of all |entries|; NaN if that is 0.
+    returned : float
+        Share of the bootstrap's draws in which it came back; NaN without one.
     bars : list of Bar
         Its strongest features, the strongest first.
     """
@@ -65,6 +67,7 @@ class Component:
     cluster_size: int
     mean_amount: float
     positive: float
+    returned: float
     bars: list[Bar]
 
 
@@ -90,13 +93,17 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Components:
-    """The components in the order of their shares; the last of very many are not `shown`."""
+    """The components in the order of their shares; the last of very many are not `shown`.
+
+    `n_draws` is that of the bootstrap, 0 without one.
+    """
 
     order: NDArray
     shown: list[Component]
     heat_map: HeatMap
     n_features: int
     with_intervals: bool
+    n_draws: int
     scaled: bool
 
     @classmethod
@@ -108,9 +115,21 @@ class Components:
         sizes = np.bincount(subject.fitted_clusters(), minlength=len(share))
         positive = _positive_shares(subject.components)
         bars = _strongest_bars(subject, means)
+        returned = np.full(len(share), np.nan)
+        if subject.bootstrap is not None:
+            returned = subject.bootstrap.n_returned / subject.bootstrap.n_draws
         drops, amounts = subject.model.r2_drop_, subject.model._amounts(means)
         shown = [
-            Component(int(k), share[k], drops[k], int(sizes[k]), amounts[k], positive[k], bars[k])
+            Component(
+                index=int(k),
+                share=share[k],
+                r2_drop=drops[k],
+                cluster_size=int(sizes[k]),
+                mean_amount=amounts[k],
+                positive=positive[k],
+                returned=float(returned[k]),
+                bars=bars[k],
+            )
             for k in order[:MOST_COMPONENTS]
         ]
         return cls(
@@ -118,7 +137,8 @@ class Components:
             shown=shown,
             heat_map=_heat_map(subject, means, [component.index for component in shown]),
             n_features=len(subject.feature_names),
-            with_intervals=subject.bayesian,
+            with_intervals=subject.bayesian or subject.bootstrap is not None,
+            n_draws=0 if subject.bootstrap is None else subject.bootstrap.n_draws,
             scaled=subject.scale is not None,
         )
 
@@ -134,10 +154,8 @@ def _strongest_bars(subject: Subject, means: NDArray) -> list[list[Bar]]:
     units = subject.units
     factors = means[:, None] * units
     values = subject.components * factors
-    ends = None
-    if subject.bayesian:
-        interval = subject.model.interval(LEVEL, n_draws=subject.n_draws(1000)).components
-        ends = interval.lower * factors, interval.upper * factors
+    interval = subject.component_interval(LEVEL)
+    ends = None if interval is None else [end * factors for end in interval]
     bars = []
     for k, component in enumerate(subject.components):
         strongest = np.argsort(-np.abs(component), kind="stable")[:_MOST_BARS]

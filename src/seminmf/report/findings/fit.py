@@ -28,7 +28,9 @@ class Fit:
     n_given : int or None
         Samples of the data that the report got.
     dispersion : float or None
-        Noise level of real data.
+        Of real data.
+    noise : pair of float or None
+        The least and the most noise of a feature, if the model has noise; in the unit of the data.
     r2 : float
         R² of the data of the fit; NaN if the file of the model is too old to tell.
     scaled : bool
@@ -45,6 +47,7 @@ class Fit:
     settings: dict[str, str]
     n_given: int | None
     dispersion: float | None
+    noise: tuple[float, float] | None
     r2: float
     scaled: bool
 
@@ -70,6 +73,7 @@ class Fit:
             settings=_changed_settings(model),
             n_given=None if subject.data is None else len(subject.data),
             dispersion=None if known else float(model.dispersion_),
+            noise=_noise(subject),
             r2=float(model.r2_),
             scaled=subject.scale is not None,
         )
@@ -93,3 +97,9 @@ def _in_words(value: Any) -> str:
     if isinstance(value, (str, bool, int, float, np.number)):
         return f"{value}"
     return f"a {type(value).__name__}"
+
+
+def _noise(subject: Subject) -> tuple[float, float] | None:
+    """The least and the most noise of a feature; None for a model without any."""
+    noise = np.asarray(getattr(subject.model, "_noise_scale", 0.0)) * subject.units
+    return (float(noise.min()), float(noise.max())) if noise.any() else None

@@ -57,6 +57,7 @@ class Gaps:
 def _first(subject: Subject, gaps: NDArray) -> tuple[list[Gap], int]:
     rows, columns = (cells[:_MOST_ROWS] for cells in np.nonzero(gaps))
     values = np.einsum("nk,kn->n", subject.activations[rows], subject.components[:, columns])
+    values += subject.intercept[columns]
     found = [
         Gap(subject.sample_names[j], subject.feature_names[i], value * subject.units[i], None)
         for j, i, value in zip(rows, columns, values.tolist(), strict=True)

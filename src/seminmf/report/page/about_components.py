@@ -29,9 +29,9 @@ def components_section(components: Components, fit: Fit) -> Markup:
             "of the fit falls by when a component is taken out and the others stay. The numbers "
             "are those of ",
             element("code", "components_"),
-            f", from 0.{fewer}",
+            f", from 0.{fewer}{_about_returned(components)}",
         ),
-        _components_table(components.shown),
+        _components_table(components.shown, bool(components.n_draws)),
         element("h3", "Strongest features"),
         element("p", _about_bars(components), class_="note"),
         _cards([_card(component) for component in components.shown]),
@@ -42,11 +42,21 @@ def components_section(components: Components, fit: Fit) -> Markup:
     )
 
 
-def _components_table(shown: list[Component]) -> Markup:
+def _about_returned(components: Components) -> str:
+    if not components.n_draws:
+        return ""
+    return (
+        f" “Came back” is in how many of {count(components.n_draws, 'fit')} to data like these the "
+        "component was found again: the bootstrap."
+    )
+
+
+def _components_table(shown: list[Component], with_returned: bool) -> Markup:
     columns = (
         Column("No."),
         Column("Share", order="descending"),
         Column("R² lost"),
+        *([Column("Came back")] if with_returned else []),
         Column("Cluster size"),
         Column("Mean amount"),
         Column("Positive"),
@@ -58,6 +68,7 @@ def _components_table(shown: list[Component]) -> Markup:
             Cell(f"{component.index}", component.index),
             _with_bar(component.share, component.share / largest, "neutral", "track"),
             ratio_cell(component.r2_drop),
+            *([Cell(percent(component.returned), component.returned)] if with_returned else []),
             count_cell(component.cluster_size),
             number_cell(component.mean_amount),
             _with_bar(component.positive, component.positive, "positive", "negative"),

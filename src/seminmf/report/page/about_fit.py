@@ -34,7 +34,8 @@ def fit_section(fit: Fit) -> Markup:
         "Fitted to": size,
         "Likelihood": fit.likelihood,
         "Explained (R²)": None if math.isnan(fit.r2) else ratio(fit.r2),
-        "Noise level (dispersion)": None if fit.dispersion is None else number(fit.dispersion),
+        "Noise of the features": _noise(fit),
+        "Dispersion": None if fit.dispersion is None else number(fit.dispersion),
         "Seed": fit.seed,
         "Data of this report": _given(fit),
         "Scale": "each feature was divided by its own" if fit.scaled else None,
@@ -47,6 +48,13 @@ def fit_section(fit: Fit) -> Markup:
         if value is not None
     ]
     return element("dl", rows, class_="facts")
+
+
+def _noise(fit: Fit) -> str | None:
+    if fit.noise is None:
+        return None
+    least, most = map(number, fit.noise)
+    return least if least == most else f"{least} to {most}"
 
 
 def _given(fit: Fit) -> str:
