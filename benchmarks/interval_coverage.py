@@ -12,7 +12,8 @@ Prints Markdown tables of the share of true values that lie in the 50, 90 and 99
 - *Real tables*, 20 % of the cells hidden: whether hidden cells lie in their intervals.
 
 ``--by parametric`` and ``--by rows`` take `seminmf.bootstrap` of `SkellamSNMF` in the place of the
-posterior; it has no intervals of hidden cells. ``--picture`` draws what part of the truth intervals of all levels hold.
+posterior; it has no intervals of hidden cells. ``--picture`` draws what part of the truth intervals
+of all levels hold.
 """
 
 from __future__ import annotations
