@@ -12,7 +12,8 @@ distribution with shape 0.5, so that the components can be told apart in princip
 - *real, noise grows*: normal noise whose variance is proportional to λ₀ + λ₁, as the library has it
   for real data;
 - *real, constant noise*: normal noise of the same variance in all cells around a product of
-  nonnegative activations and signed components: not the library's model.
+  nonnegative activations and signed components;
+- *real, noise by feature*: the same, with standard deviations that differ 25-fold by feature.
 
 The signal-to-noise ratio is the variance of the mean over the mean variance of the noise, over all
 cells. The data sets of a row have ratios from 1 to 10, equally spaced on a logarithmic scale.
@@ -33,7 +34,7 @@ from seminmf import BayesianSkellamSNMF, select_n_components
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle
 from seminmf.selection import Selection
 
-KINDS = ("integer", "real, noise grows", "real, constant noise")
+KINDS = ("integer", "real, noise grows", "real, constant noise", "real, noise by feature")
 TRUE_NUMBERS = (2, 4, 7)
 CRITERIA = ("elbo", "heldout", "relevance")
 N_SAMPLES, N_FEATURES = 200, 50
@@ -57,6 +58,10 @@ def simulate(kind: str, n_components: int, ratio: float, seed: int) -> NDArray:
         return (positive - negative).astype(float)
     if kind == "real, constant noise":
         return mean + np.sqrt(variance) * random.normal(size=mean.shape)
+    if kind == "real, noise by feature":
+        levels = 5 ** random.uniform(-1, 1, size=N_FEATURES)
+        levels *= np.sqrt(variance / np.mean(levels**2))
+        return mean + levels * random.normal(size=mean.shape)
     return mean + np.sqrt(scale * total) * random.normal(size=mean.shape)
 
 
@@ -76,7 +81,7 @@ def choose(
     )
 
 
-def choices(kind: str, true: int, criterion: str, options: argparse.Namespace) -> list[int]:
+def choices(kind: str, true: int, criterion: str, options: argparse.Namespace) -> list[Selection]:
     """What a criterion chose, for one data set after the other."""
     likelihood = kind.split(",")[0]
     candidates = range(max(1, true - REACH), true + REACH + 1)
@@ -89,7 +94,7 @@ def choices(kind: str, true: int, criterion: str, options: argparse.Namespace) -
             likelihood,
             options.folds,
             options.jobs,
-        ).best
+        )
         for repeat, ratio in ratios[:: options.step]
     ]
 
@@ -100,16 +105,20 @@ def simulated_table(options: argparse.Namespace) -> None:
     Each row is printed as soon as it is known.
     """
     print(f"\n{N_SAMPLES} samples, {N_FEATURES} features, candidates K ± {REACH}.\n")
-    header = ["data", "K", "criterion", "right", "chosen, ratio 1 to 10", "CPU seconds each"]
+    header = ["data", "K", "criterion", "right", "clear", "wrong but clear"]
+    header += ["chosen, ratio 1 to 10", "CPU seconds each"]
     print("\n".join(table_head(header)), flush=True)
     for kind in options.kinds:
         for true in options.numbers:
             for criterion in options.criteria:
                 begin = time.process_time()
-                chosen = choices(kind, true, criterion, options)
-                seconds = (time.process_time() - begin) / len(chosen)
+                found = choices(kind, true, criterion, options)
+                seconds = (time.process_time() - begin) / len(found)
+                chosen = [each.best for each in found]
                 right = f"{chosen.count(true)} of {len(chosen)}"
-                cells = [kind, true, criterion, right, " ".join(map(str, chosen))]
+                clear = sum(each.clear for each in found)
+                wrong = sum(each.clear and each.best != true for each in found)
+                cells = [kind, true, criterion, right, clear, wrong, " ".join(map(str, chosen))]
                 print(row([*cells, f"{seconds:.1f}"]), flush=True)
 
 

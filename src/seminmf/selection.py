@@ -113,7 +113,7 @@ def select_n_components(
     estimator: BayesianSkellamSNMF | None = None,
     criterion: str = "elbo",
     learn_prior: bool = True,
-    n_init: int = 2,
+    n_init: int = 3,
     n_folds: int = 5,
     share: float = 0.1,
     n_jobs: int | None = None,
@@ -142,8 +142,9 @@ def select_n_components(
         Whether the activations' prior is learned for each candidate. False keeps the prior of
         `estimator`, in units of its `scale`; a prior that is far from the activations decides the
         choice more than the data do.
-    n_init : int, default=2
+    n_init : int, default=3
         Starts for each candidate, of which the best counts; for criteria "elbo" and "relevance".
+        With one start nothing is clear: another might find more.
     n_folds : int, default=5
         How often cells are hidden, for criterion "heldout". The same for all candidates.
     share : float, default=0.1
@@ -164,13 +165,16 @@ def select_n_components(
 
     Notes
     -----
-    The choice by "elbo" is the candidate with the most evidence. The choice by "heldout" is the
-    smallest one that is behind the best by no more than one standard error of the difference. The
-    choice by "relevance" is the number of components about whose activations the data tell more
-    than the prior: more counts are behind them, in the mean sample, than the prior's shape.
+    The choice by "elbo" is the candidate with the most evidence. It is clear if no other comes
+    within 10 nats, nor within twice what the best two starts of either differ by. The choice by
+    "heldout" is the smallest one that is behind the best by no more than one standard error of the
+    difference, over cells or over folds, whichever is larger. It is clear if all others are behind
+    by two errors and beyond a 95 % interval of the folds. The choice by "relevance" is the number
+    of components about whose activations the data tell more than the prior: more counts are behind
+    them, in the mean sample, than the prior's shape.
 
-    For real data, all see X / φ as if it were counts, with real numbers allowed, and φ is the same
-    for all candidates. They give each fit one more component that is not counted: its two signs
+    For real data, all see X in units of each feature's noise, which is found with many components,
+    and of a φ that is the same for all candidates, as if it were counts. They give each fit one more component that is not counted: its two signs
     are equal and flat, so that it holds noise and no signal.
 
     Examples
@@ -239,7 +243,7 @@ def _by_hidden_cells(
     scores = [
         heldout.log_likelihoods(each, comparison) for each in np.split(cells, len(numbers), 1)
     ]
-    return heldout.conclude(numbers, np.array(scores), n_folds)
+    return heldout.conclude(numbers, np.array(scores), [int(mask.sum()) for mask in masks])
 
 
 def _seeds(random: RandomState, size: int | tuple[int, int]) -> NDArray:

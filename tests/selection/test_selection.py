@@ -117,21 +117,45 @@ def test_result_is_frozen(found):
 
 
 def test_clear_winner_of_evidence():
-    runs = np.array([[[-50.0, -60.0]], [[-1.0, -9.0]], [[-30.0, -9.0]]])
+    scores = np.array([[-50.0, -51.0], [-1.0, -4.0], [-30.0, -31.0]])
+    runs = np.stack([scores, scores - 5], axis=2)
     result = evidence.conclude([1, 2, 3], runs)
     assert (result.best, result.clear) == (2, True)
     assert result.sentence == "2 is the clear winner, the next is 29 nats of evidence behind."
 
 
+def test_a_lead_within_its_error_is_not_clear():
+    """Starts that differ by more than the lead: another one might have turned it."""
+    scores = np.array([[-1480.0, -6500.0], [0.0, -10.0]])
+    result = evidence.conclude([1, 2], np.stack([scores, scores], axis=2))
+    assert (result.best, result.clear) == (2, False)
+    error = result.table["behind_error"]
+    assert error[0] == pytest.approx(np.hypot(5020, 10))
+    # Two starts that agree have found it; a third that did not changes nothing.
+    agreeing = np.column_stack([scores[:, 0], scores])
+    assert evidence.conclude([1, 2], np.stack([agreeing, agreeing], axis=2)).clear
+    single = evidence.conclude([1, 2], np.stack([scores[:, :1]] * 2, axis=2))
+    assert not single.clear  # one start each says nothing of others
+
+
+def test_folds_that_disagree_are_not_clear():
+    """Many cells of few folds: the folds are what was observed."""
+    rng = np.random.default_rng(0)
+    leads = np.repeat([2.0, -0.5, 0.2, 0.1, -0.1], 400)
+    scores = np.array([np.zeros(2000), leads + 0.1 * rng.normal(size=2000)])
+    assert not heldout.conclude([1, 2], scores, [400] * 5).clear
+    assert heldout.conclude([1, 2], scores + [[0], [3.0]], [400] * 5).clear
+
+
 def test_clear_winner_of_hidden_cells():
     scores = np.random.default_rng(0).normal([[-1.0], [0.0], [-0.5]], 0.1, (3, 200))
-    result = heldout.conclude([1, 2, 3], scores, 2)
+    result = heldout.conclude([1, 2, 3], scores, [100, 100])
     assert (result.best, result.clear) == (2, True)
 
 
 def test_flat_curve_of_hidden_cells_has_no_clear_winner():
     scores = np.random.default_rng(0).normal(size=(3, 200))
-    result = heldout.conclude([1, 2, 3], scores, 2)
+    result = heldout.conclude([1, 2, 3], scores, [100, 100])
     assert not result.clear
     assert result.sentence.startswith(f"No clear winner: {result.best} is chosen, but ")
 
@@ -140,11 +164,12 @@ def test_smallest_within_one_error_is_chosen():
     noise = np.random.default_rng(0).normal(size=1000)
     scores = np.array([-1.0 + noise, 0.02 * noise[::-1], 1e-5 + 0 * noise])
     scores[1] -= scores[1].mean()
-    assert heldout.conclude([1, 2, 3], scores, 1).best == 2
+    assert heldout.conclude([1, 2, 3], scores, [1000]).best == 2
 
 
 def test_flat_evidence_has_no_clear_winner():
-    runs = np.array([[[-50.0, -60.0]], [[-2.0, -9.0]], [[-1.0, -9.0]]])
+    scores = np.array([[-50.0, -50.0], [-2.0, -2.0], [-1.0, -1.0]])
+    runs = np.stack([scores, scores - 5], axis=2)
     result = evidence.conclude([1, 2, 3], runs)
     assert (result.best, result.clear) == (3, False)
     assert result.sentence == (
@@ -183,7 +208,11 @@ def test_fits_do_not_see_hidden_cells(monkeypatch):
     hidden = heldout.hide(~np.isnan(X), 0.2, np.random.RandomState(0))
     for values in (X, np.where(hidden, 7.0, X)):
         counts = Comparison(
-            X=values, scale=1.0, noise=0.0, estimator=BayesianSkellamSNMF(), learn_prior=False
+            X=values,
+            scale=np.ones(12),
+            noise=0.0,
+            estimator=BayesianSkellamSNMF(),
+            learn_prior=False,
         )
         heldout.predict_hidden(counts, K, 0, hidden)
     assert_array_equal(fitted[0].activations_, fitted[1].activations_)
@@ -238,9 +267,9 @@ def test_prior_with_the_most_evidence():
 
 def score_cells(x, rate0, rate1, scale=1.0):
     real = Comparison(
-        X=x, scale=scale, noise=1.0, estimator=BayesianSkellamSNMF(), learn_prior=True
+        X=x, scale=scale * np.ones(1), noise=1.0, estimator=BayesianSkellamSNMF(), learn_prior=True
     )
-    cells = np.stack(np.broadcast_arrays(x, rate0, rate1))
+    cells = np.stack(np.broadcast_arrays(x, rate0, rate1, np.log(scale)))
     return heldout.log_likelihoods(cells, real)
 
 
@@ -342,7 +371,7 @@ def test_the_users_prior_is_kept():
 
 def test_the_users_scale_is_kept():
     estimator = BayesianSkellamSNMF(dispersion=2.5)
-    assert Comparison.of(estimator, draw("real"), True, 3).scale == 2.5
+    assert_array_equal(Comparison.of(estimator, draw("real"), True, 3).scale, 2.5)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._algorithms.dispersion import preliminary_rank
+from .._estimators import validation as check
 from .._model.model import Priors
 from .._prior_learning.posteriors import as_parameters
 from ..bayesian import BayesianSkellamSNMF
@@ -32,7 +33,8 @@ class Comparison(NamedTuple):
     ----------
     X : (J, I) array
         In units of `scale`.
-    scale : float
+    scale : (I,) array
+        One number for all features, or in proportion to their noise where that was found.
     noise : float
         Sum of a sample's rates that the noise component starts with; 0 if there is none.
     estimator : BayesianSkellamSNMF
@@ -40,7 +42,7 @@ class Comparison(NamedTuple):
     """
 
     X: NDArray
-    scale: float
+    scale: NDArray
     noise: float
     estimator: BayesianSkellamSNMF
     learn_prior: bool
@@ -50,15 +52,25 @@ class Comparison(NamedTuple):
         cls, estimator: BayesianSkellamSNMF, X: NDArray, learn_prior: bool, most: int
     ) -> Comparison:
         """The comparison with the scale that all candidates share."""
+        ones = np.ones(X.shape[1])
         known = estimator._likelihood().known_dispersion
         if known is not None:
-            return cls(X, known, 0.0, estimator, bool(learn_prior))
-        variance, size = _noise_and_signal(X, most)
-        scale = estimator.dispersion or 1.0  # the paper's M = ∞ takes X as it is
-        if isinstance(scale, str):
+            return cls(X, known * ones, 0.0, estimator, bool(learn_prior))
+        found = _preliminary_fit(X, most)
+        # In units of the noise, the component of the noise is flat.
+        finds = check.is_auto(estimator.dispersion) and check.is_auto(estimator.noise)
+        levels = np.where(found._noise_scale > 0, found._noise_scale, 1.0) if finds else ones
+        variance, size = _noise_and_signal(X / levels, found, levels)
+        scale: Any = estimator.dispersion or 1.0  # the paper's M = ∞ takes X as it is
+        if check.is_auto(scale):
             scale = max(_NOISE_UNIT * variance / size, 1e-4 * size) if size > 0 else 1.0
         noise = max(_NOISE_START * X.shape[1] * variance / float(scale) ** 2, 1e-3)
-        return cls(X / scale, float(scale), noise, estimator, bool(learn_prior))
+        unit = float(scale) * levels
+        return cls(X / unit, unit, noise, estimator, bool(learn_prior))
+
+    def log_unit(self, cells: NDArray) -> float:
+        """What turns the log-density of some cells, a mask (J, I), into that in the unit of X."""
+        return -float(np.sum(cells @ np.log(self.scale)))
 
     @property
     def has_noise(self) -> bool:
@@ -124,15 +136,19 @@ def _with_noise(parameter: NDArray, n_components: int, value: float) -> NDArray:
     return np.pad(np.broadcast_to(parameter, shape), width, constant_values=value)
 
 
-def _noise_and_signal(X: NDArray, n_components: int) -> tuple[float, float]:
-    """Variance of the noise and mean |x| without it, by a fit with many components."""
-    n_observed = int(np.sum(~np.isnan(X)))
-    n_components = preliminary_rank(n_observed, sum(X.shape), n_components)
-    model = SkellamSNMF(n_components, max_iter=200, random_state=0)
+def _preliminary_fit(X: NDArray, most: int) -> SkellamSNMF:
+    """A fit with many components, for its noise."""
+    rank = preliminary_rank(int(np.sum(~np.isnan(X))), sum(X.shape), most)
+    model = SkellamSNMF(rank, max_iter=200, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X)
-    signal = model.inverse_transform(model.activations_)
-    free = max(n_observed - n_components * sum(X.shape), 1)
+        return model.fit(X)
+
+
+def _noise_and_signal(X: NDArray, model: SkellamSNMF, levels: NDArray) -> tuple[float, float]:
+    """Variance of the noise and mean |x| without it, of X in units of the levels (I,)."""
+    signal = model.inverse_transform(model.activations_) / levels
+    observed = ~np.isnan(X)
+    free = max(int(observed.sum()) - len(model.components_) * sum(X.shape), 1)
     variance = float(np.nansum((X - signal) ** 2)) / free
-    return variance, float(np.mean(np.abs(signal[~np.isnan(X)])))
+    return variance, float(np.mean(np.abs(signal[observed])))

@@ -19,6 +19,8 @@ from .verdict import Verdict, judge, standard_error
 
 # The approximations of the evidence are good to about this many nats.
 _CLEAR_LEAD = 10.0
+# A lead is to be as many times what the best two starts differ by: another start leaves no doubt.
+_CLEAR_ERRORS = 2.0
 
 
 def evidence_of_run(comparison: Comparison, n_components: int, seed: int) -> tuple[float, float]:
@@ -31,7 +33,7 @@ def evidence_of_run(comparison: Comparison, n_components: int, seed: int) -> tup
         draws = draws.with_best_prior()
     evidence = draws.evidence() + _occam_factor_of_atoms(model, sensitivities, n_components)
     # Densities are those of X in its own unit, and count the labelings.
-    constant = gammaln(n_components + 1) - np.sum(~np.isnan(X)) * np.log(comparison.scale)
+    constant = gammaln(n_components + 1) + comparison.log_unit(~np.isnan(X))
     return evidence + constant, model.lower_bound_ + constant
 
 
@@ -81,6 +83,11 @@ def conclude(numbers: Sequence[int], runs: NDArray) -> Verdict:
     evidence, bounds = runs[..., 0], runs[..., 1]
     score = evidence.max(axis=1)
     behind = score.max() - score
+    best = int(np.argmin(behind))
+    # An optimum that two starts found is found; worse ones say nothing of what a better one has.
+    ordered = np.sort(evidence, axis=1)
+    gap = ordered[:, -1] - ordered[:, -2] if evidence.shape[1] > 1 else np.full(len(score), np.nan)
+    error = np.hypot(gap, gap[best])
     table = pandas.DataFrame(
         {
             "n_components": numbers,
@@ -88,9 +95,10 @@ def conclude(numbers: Sequence[int], runs: NDArray) -> Verdict:
             "standard_error": standard_error(evidence),
             "n_runs": evidence.shape[1],
             "behind": behind,
-            "behind_error": np.full(len(numbers), np.nan),
+            "behind_error": error,
             "lower_bound": bounds.max(axis=1),
         }
     )
-    best = int(np.argmin(behind))
-    return judge(numbers, table, best, behind <= _CLEAR_LEAD, "nats of evidence")
+    doubt = _CLEAR_ERRORS * np.where(np.isnan(error), np.inf, error)
+    close = behind <= np.maximum(_CLEAR_LEAD, doubt)
+    return judge(numbers, table, best, close, "nats of evidence")

@@ -47,8 +47,10 @@ def relevance_of_run(comparison: Comparison, n_components: int, seed: int) -> Fi
         for prior in (model.activation_shape_prior, model.activation_rate_prior)
     )
     counts = model.activation_shape_[:, :n_components].mean(axis=0) - shape
-    means = comparison.scale * model.activations_[:, :n_components].mean(axis=0)
-    return Fit(model.lower_bound_, rate / comparison.scale, means, counts, counts / shape)
+    # From units of each feature to that of X.
+    sizes = model.atoms_[:, :n_components].sum(axis=0) @ comparison.scale
+    means = sizes * model.activations_[:, :n_components].mean(axis=0)
+    return Fit(model.lower_bound_, rate / sizes, means, counts, counts / shape)
 
 
 def conclude(fits: Sequence[Fit]) -> Verdict:
