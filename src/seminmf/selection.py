@@ -174,8 +174,9 @@ def select_n_components(
     them, in the mean sample, than the prior's shape.
 
     For real data, all see X in units of each feature's noise, which is found with many components,
-    and of a φ that is the same for all candidates, as if it were counts. They give each fit one more component that is not counted: its two signs
-    are equal and flat, so that it holds noise and no signal.
+    and of a φ that is the same for all candidates, as if it were counts. They give each fit one
+    more component that is not counted: its two signs are equal and flat, so that it holds noise and
+    no signal.
 
     Examples
     --------

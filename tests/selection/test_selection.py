@@ -144,7 +144,8 @@ def test_folds_that_disagree_are_not_clear():
     leads = np.repeat([2.0, -0.5, 0.2, 0.1, -0.1], 400)
     scores = np.array([np.zeros(2000), leads + 0.1 * rng.normal(size=2000)])
     assert not heldout.conclude([1, 2], scores, [400] * 5).clear
-    assert heldout.conclude([1, 2], scores + [[0], [3.0]], [400] * 5).clear
+    scores[1] += 3.0
+    assert heldout.conclude([1, 2], scores, [400] * 5).clear
 
 
 def test_clear_winner_of_hidden_cells():
