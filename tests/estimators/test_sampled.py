@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
 from sklearn.exceptions import ConvergenceWarning
 
-from seminmf import BayesianSkellamSNMF, load, sample_skellam_snmf
+from seminmf import BayesianSkellamSNMF, SkellamSNMF, load, sample_skellam_snmf
 from seminmf._algorithms import gibbs
 from seminmf._estimators.runs import matched_cosines
 from seminmf._kernels.gibbs.counts import draw_count_rows
@@ -358,3 +358,15 @@ def test_what_a_difference_of_counts_is_made_of():
         found[min(int(counts[1, 0, 0]), 11)] += 1
     positive = np.bincount(second[first - second == 2], minlength=12)[:12]
     assert_allclose(found / found.sum(), positive / positive.sum(), atol=0.02)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-30, 1e30, 1e200])
+def test_known_noise_out_of_all_proportion(size):
+    """Cells that are known exactly, or not at all: nothing is endless, and all is finite."""
+    X, *_ = simulated(n_samples=30)
+    for estimator in (SkellamSNMF, BayesianSkellamSNMF):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = estimator(2, max_iter=100, random_state=0).fit(X, cell_noise=size)
+        assert np.isfinite(model.activations_).all() and np.isfinite(model.components_).all()
+        assert np.isfinite(model.impute(X, cell_noise=size)).all()

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import kstest, truncnorm
 
+from seminmf._algorithms.prior_draws import slice_draw
 from seminmf._kernels.gibbs.features import draw_positive_features
 from seminmf._kernels.gibbs.rows import CellNoise, Conditions, RowSums, draw_rows
 
@@ -96,3 +97,12 @@ def test_positive_draws_are_those_of_a_cut_normal_distribution(mean):
     expected = truncnorm(-mean / deviation, np.inf, loc=mean, scale=deviation)
     assert kstest(values[0], expected.cdf).pvalue > 1e-3
     assert values.min() > 0
+
+
+def test_a_density_that_is_no_number_ends():
+    """Where data are out of range nothing is known of a shape, which then stays."""
+    random = np.random.default_rng(0)
+    for value in (np.nan, np.inf, -np.inf):
+        assert slice_draw(lambda _, value=value: value, 1.5, random) == pytest.approx(1.5)
+    # One that rises for ever is cut off.
+    assert slice_draw(lambda log_shape: 1e3 * log_shape, 1.0, random) <= np.exp(11)

@@ -33,8 +33,12 @@ _LEAST_VARIANCE, _MOST_VARIANCE = 1e-6, 2.0
 _FLAT = 1e-9
 # Rounds through the components of a feature, where these are bounded.
 _BOUNDED_SCANS = 2
-# A rate is at least this, for an activation of a typical size.
-_LEAST_RATE = 1e-6
+# A rate is at least this and at most that, for an activation of a typical size.
+_LEAST_RATE, _MOST_RATE = 1e-6, 1e30
+# An activation of this size, in units of the noise, is typical of data that have no size.
+_LEAST_TYPICAL = 1e-100
+# Diagonals of matrices to be inverted are larger by this share: weights may differ by any factor.
+_RIDGE = 1e-13
 # Sweeps that draw activations alone, from a start that has none.
 _FIRST_SWEEPS = 20
 
@@ -114,7 +118,8 @@ class Sampling:
     @property
     def typical(self) -> float:
         """An activation that a sample needs whose mean square is that of X."""
-        return math.sqrt(np.mean(self.sizes / self.scale**2) / len(self.model.frozen)) + 1e-3
+        ratio = math.sqrt(np.mean(self.sizes / self.scale**2) / len(self.model.frozen))
+        return max(ratio, _LEAST_TYPICAL)
 
 
 class Kept(NamedTuple):
@@ -302,7 +307,9 @@ def _drawn_values(problem: Sampling, state: Chain, sums: RowSums, random: Genera
     alike = not own_noise and not sums.grams.any()
     grams = sums.whole[:, :, None] + (0.0 if alike else sums.grams)
     factor = scale**2 if own_noise else np.ones(1)
-    grams = grams * factor + np.diag(precision)[:, :, None]
+    grams = grams * factor
+    diagonal = np.arange(n_values)
+    grams[diagonal, diagonal] = (1 + _RIDGE) * grams[diagonal, diagonal] + precision[:, None]
     products = sums.products * factor
     before = np.vstack([state.components, state.intercept])[:n_values]
     free = np.ones(n_values, dtype=bool)
@@ -377,7 +384,8 @@ def _drawn_prior(
     if rate is not None:
         # It is given for amounts.
         lengths = np.abs(state.components).sum(axis=1)
-        rate = np.maximum(rate * lengths, _LEAST_RATE / problem.typical)
+        least, most = _LEAST_RATE / problem.typical, _MOST_RATE / problem.typical
+        rate = np.clip(rate * lengths, least, most)
     given = GammaPrior(model.shape, rate, problem.typical)
     return drawn_gamma(given, problem.data.weights.sum(), sums.totals, state.shape, random)
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 _SPREAD = 1.0
 # Width of the first interval of a slice sampler, for a logarithm.
 _WIDTH = 0.3
+# Logarithms of shapes stay within this, and an interval as narrow as this is one number.
+_FARTHEST, _NARROWEST = 10.0, 1e-12
 
 
 class GammaPrior(NamedTuple):
@@ -90,16 +92,20 @@ class DirichletShape(NamedTuple):
 
 
 def slice_draw(density: Callable[[float], float], shape: float, random: Generator) -> float:
-    """A draw of a shape by slice sampling (Neal 2003) of its logarithm."""
-    here = math.log(shape)
+    """A draw of a shape by slice sampling (Neal 2003) of its logarithm.
+
+    The shape stays where it is if nothing is known of it: where data are out of range, the density
+    is no number.
+    """
+    here = min(max(math.log(shape), -_FARTHEST), _FARTHEST)
     level = density(here) - random.exponential()
     lower = here - _WIDTH * random.random()
     upper = lower + _WIDTH
-    while density(lower) > level:
+    while lower > -_FARTHEST and density(lower) > level:
         lower -= _WIDTH
-    while density(upper) > level:
+    while upper < _FARTHEST and density(upper) > level:
         upper += _WIDTH
-    while True:
+    while upper - lower > _NARROWEST:
         drawn = random.uniform(lower, upper)
         if density(drawn) > level:
             return math.exp(drawn)
@@ -107,3 +113,4 @@ def slice_draw(density: Callable[[float], float], shape: float, random: Generato
             lower = drawn
         else:
             upper = drawn
+    return math.exp(here)

@@ -25,6 +25,10 @@ from .base import BaseSNMF
 from .build import choose_unit, open_problem
 
 
+# Noise that is known counts as between these, against the largest |x|: beyond, it is none or all.
+_NOISE_RANGE, _LEAST = (1e-12, 1e12), 1e-150
+
+
 class BaseSkellamSNMF(BaseSNMF):
     """Base of the Skellam estimators; not for direct use.
 
@@ -69,7 +73,9 @@ class BaseSkellamSNMF(BaseSNMF):
             if not fitted:
                 check.check_observed(data.summary)
             deviation = np.where(unknown, 1.0, deviation)
-        return data._replace(cell_noise=deviation)
+        size = data.summary.largest or 1.0
+        limits = (max(size * share, _LEAST) for share in _NOISE_RANGE)
+        return data._replace(cell_noise=np.clip(deviation, *limits))
 
     def _accepted_values(self) -> Accepted:
         likelihood = self._likelihood()
