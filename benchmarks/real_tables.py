@@ -57,11 +57,15 @@ def load_table(name: str, most_rows: int) -> NDArray:
     A feature that is constant but for a few rows says nothing when those are hidden: it is left out
     as well.
     """
+    return standardised(load_raw(name, most_rows))
+
+
+def load_raw(name: str, most_rows: int) -> NDArray:
+    """The same in its own units."""
     X = np.asarray(TABLES[name].load(), dtype=float)
     rows = RandomState(0).permutation(len(X))[:most_rows]
     X = X[np.sort(rows)]
-    X = X[:, [varies(column) for column in X.T]]
-    return standardised(X)
+    return X[:, [varies(column) for column in X.T]]
 
 
 def varies(column: NDArray) -> bool:

@@ -277,6 +277,7 @@ def parse() -> argparse.Namespace:
     questions.add_argument("--stability", action="store_true", help="do seeds agree?")
     questions.add_argument("--gaps", action="store_true", help="how are hidden cells filled?")
     questions.add_argument("--units", action="store_true", help="do units matter?")
+    questions.add_argument("--empty", action="store_true", help="is a posterior empty?")
     questions.add_argument("--told", action="store_true", help="what does knowing more bring?")
     parser.add_argument(
         "--tables",
@@ -285,6 +286,7 @@ def parse() -> argparse.Namespace:
         metavar="NAME,…",
         help="real ones, for these questions",
     )
+    parser.add_argument("--bayes", action="store_true", help="with --gaps: by posteriors")
     parser.add_argument("--most-rows", type=int, default=1000, help="of a real table")
     options = parser.parse_args()
     if options.methods and PROTOTYPE in options.methods and not options.prototype:

@@ -1,12 +1,14 @@
-"""Three questions that need no truth: other seeds, hidden cells, other units.
+"""Questions that need no truth: other seeds, hidden cells, other units, and is a model empty?
 
-``python benchmarks/recovery.py`` asks them with ``--stability``, ``--gaps`` and ``--units``; the
-tables are those of ``real_tables.py``, standardised.
+``python benchmarks/recovery.py`` asks them with ``--stability``, ``--gaps``, ``--units`` and
+``--empty``; the tables are those of ``real_tables.py``, standardised but for the last question.
+``--gaps --bayes`` is that of `BayesianSkellamSNMF`, whose priors are learned with its draws.
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -15,13 +17,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from real_tables import TABLES, load_table
+from real_tables import TABLES, load_raw, load_table
 from recovery_peers import factors_of, ours, paper_settings
 from recovery_scores import Factors, agreement, matched_cosines
 from simulated import PLAIN
 from tables import row, table_head
 
-from seminmf import SkellamSNMF
+from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF
 from seminmf._selection.heldout import hide
 from seminmf.experiments._hidden import quiet_and_alone
 from seminmf.experiments._imputers import column_means, root_mean_square, soft_svd
@@ -31,6 +33,10 @@ N_SEEDS = 5
 COMMON_NUMBER = 4
 SHARES = (0.2, 0.5)
 NUMBERS = range(2, 21)
+# The same for the posterior, which takes longer.
+NUMBERS_OF_BAYES = (4, 8, 14)
+# Of the question whether a model is empty.
+NUMBERS_OF_EMPTY = (2, 5)
 # Thresholds of soft SVD, as shares of the largest singular value.
 THRESHOLDS = np.geomspace(0.7, 0.002, 18)
 POWERS = (-6, -3, 3, 6)
@@ -39,12 +45,13 @@ PLAIN_RATIO = 3.0
 
 def is_asked(options: argparse.Namespace) -> bool:
     """Whether there is a question."""
-    return options.stability or options.gaps or options.units
+    return options.stability or options.gaps or options.units or options.empty
 
 
 def answer(options: argparse.Namespace) -> None:
     """Print the tables of the question."""
-    lines = stability if options.stability else gaps if options.gaps else units
+    questions = {"stability": stability, "gaps": gaps, "units": units, "empty": empty}
+    lines = next(lines for name, lines in questions.items() if getattr(options, name))
     for line in lines(options):
         print(line, flush=True)
 
@@ -131,7 +138,8 @@ def gaps(options: argparse.Namespace) -> Iterator[str]:
             "error over that of column means, by number of components; the best of these over soft "
             "SVD's at its best threshold\n"
         )
-        columns = ["data", "column means / std", *map(str, NUMBERS), "best K", "/ soft SVD"]
+        numbers = NUMBERS_OF_BAYES if options.bayes else NUMBERS
+        columns = ["data", "column means / std", *map(str, numbers), "best K", "/ soft SVD"]
         yield from table_head(columns)
         tasks = [(name, share, options) for name in options.tables]
         found = []
@@ -139,16 +147,16 @@ def gaps(options: argparse.Namespace) -> Iterator[str]:
             options.tables, in_parallel(mean_errors, tasks, options), strict=True
         ):
             found.append(errors)
-            yield gaps_row(name, errors)
+            yield gaps_row(name, errors, numbers)
         median = np.median([errors.over_soft_svd for errors in found])
         worst = max(max(errors.over_means.values()) for errors in found)
         yield f"\nMedian of the last column {median:.3f}; worst over column means {worst:.3f}."
 
 
-def gaps_row(name: str, errors: Errors) -> str:
+def gaps_row(name: str, errors: Errors, numbers: Sequence[int]) -> str:
     """One table's."""
     ratios = errors.over_means
-    cells = (f"{ratios[number]:.3f}" if number in ratios else "" for number in NUMBERS)
+    cells = (f"{ratios[number]:.3f}" if number in ratios else "" for number in numbers)
     last = [errors.best_number, f"{errors.over_soft_svd:.3f}"]
     return row([name, f"{errors.means:.3f}", *cells, *last])
 
@@ -156,10 +164,9 @@ def gaps_row(name: str, errors: Errors) -> str:
 def mean_errors(name: str, share: float, options: argparse.Namespace) -> Errors:
     """Means over choices of the hidden cells."""
     X = load_table(name, options.most_rows)
-    means, soft, own = zip(
-        *(hidden_errors(X, share, options.seed + number) for number in range(options.draws)),
-        strict=True,
-    )
+    seeds = range(options.seed, options.seed + options.draws)
+    found = (hidden_errors(X, share, seed, options.bayes) for seed in seeds)
+    means, soft, own = zip(*found, strict=True)
     return Errors(float(np.mean(means)), mean_by_key(soft), mean_by_key(own))
 
 
@@ -168,7 +175,7 @@ def mean_by_key(found: Sequence[dict]) -> dict:
     return {key: float(np.mean([each[key] for each in found])) for key in found[0]}
 
 
-def hidden_errors(X: NDArray, share: float, seed: int) -> Errors:
+def hidden_errors(X: NDArray, share: float, seed: int, bayes: bool) -> Errors:
     """For one choice of the hidden cells.
 
     Features of X have variance 1, so that errors are in units of their standard deviations. All
@@ -183,8 +190,11 @@ def hidden_errors(X: NDArray, share: float, seed: int) -> Errors:
     def error(filled: NDArray) -> float:
         return root_mean_square((filled * spreads + means - X)[hidden])
 
-    most = min(max(NUMBERS), X.shape[1] - 1)
-    own = {number: error(own_fill(seen, number, seed)) for number in NUMBERS if number <= most}
+    most = X.shape[1] - 1
+    # A table of few features has at least one number.
+    numbers = {min(number, most) for number in NUMBERS_OF_BAYES} if bayes else NUMBERS
+    fill = posterior_fill if bayes else own_fill
+    own = {number: error(fill(seen, number, seed)) for number in numbers if number <= most}
     soft = zip(THRESHOLDS, map(error, soft_svd_path(seen)), strict=True)
     return Errors(error(np.zeros(X.shape)), dict(soft), own)
 
@@ -192,6 +202,13 @@ def hidden_errors(X: NDArray, share: float, seed: int) -> Errors:
 def own_fill(gappy: NDArray, n_components: int, seed: int) -> NDArray:
     """The default, with an intercept if there is one."""
     return fit(gappy, n_components, seed, fit_intercept=True).impute(gappy)
+
+
+def posterior_fill(gappy: NDArray, n_components: int, seed: int) -> NDArray:
+    """Means of the posterior, whose priors are learned."""
+    with quiet_and_alone():
+        model = BayesianSkellamSNMF(n_components, fit_intercept=True, random_state=seed)
+        return model.fit(gappy).impute(gappy)
 
 
 def soft_svd_path(gappy: NDArray) -> Iterator[NDArray]:
@@ -202,6 +219,44 @@ def soft_svd_path(gappy: NDArray) -> Iterator[NDArray]:
         for threshold in THRESHOLDS:
             Z = soft_svd(gappy, threshold * largest, start=Z).values
             yield Z
+
+
+# --- empty models -------------------------------------------------------------------------------
+
+
+def empty(options: argparse.Namespace) -> Iterator[str]:
+    """Least R² of posteriors, over that of least squares, raw and with means taken out."""
+    yield f"Least R² of {N_SEEDS} seeds over that of least squares; fits that warn in brackets.\n"
+    heads = [f"{kind}, K = {number}" for kind in ("raw", "centred") for number in NUMBERS_OF_EMPTY]
+    yield from table_head(["data", *heads])
+    tasks = [(name, options) for name in options.tables]
+    for name, cells in zip(options.tables, in_parallel(least_r2, tasks, options), strict=True):
+        yield row([name, *cells])
+
+
+def least_r2(name: str, options: argparse.Namespace) -> list[str]:
+    """For one table."""
+    raw = load_raw(name, options.most_rows)
+    cells = []
+    for X in (raw, raw - raw.mean(axis=0)):
+        for number in NUMBERS_OF_EMPTY:
+            found = [r2_ratio(X, min(number, X.shape[1]), seed) for seed in range(N_SEEDS)]
+            ratios, warned = zip(*found, strict=True)
+            cells.append(f"{min(ratios):.3f}" + (f" ({sum(warned)})" if any(warned) else ""))
+    return cells
+
+
+def r2_ratio(X: NDArray, n_components: int, seed: int) -> tuple[float, bool]:
+    """R² over that of least squares, and whether the fit warned that it explains nothing."""
+    with quiet_and_alone():
+        best = EuclideanSNMF(n_components, n_init=3, random_state=0).fit(X).r2_
+        model = BayesianSkellamSNMF(n_components, random_state=seed, n_jobs=1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X)
+    words = ("explained", "is empty", "are empty")
+    warned = any(word in str(each.message) for each in caught for word in words)
+    return float(model.r2_ / best), warned
 
 
 # --- units --------------------------------------------------------------------------------------

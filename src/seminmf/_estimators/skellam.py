@@ -24,7 +24,6 @@ from . import validation as check
 from .base import BaseSNMF
 from .build import choose_unit, open_problem
 
-
 # Noise that is known counts as between these, against the largest |x|: beyond, it is none or all.
 _NOISE_RANGE, _LEAST = (1e-12, 1e12), 1e-150
 
