@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, load, sample_skellam_snmf
@@ -370,3 +371,15 @@ def test_known_noise_out_of_all_proportion(size):
             model = estimator(2, max_iter=100, random_state=0).fit(X, cell_noise=size)
         assert np.isfinite(model.activations_).all() and np.isfinite(model.components_).all()
         assert np.isfinite(model.impute(X, cell_noise=size)).all()
+
+
+def test_components_that_are_nearly_alike():
+    """One feature outweighs all: draws differ little, and activations must not grow between them."""
+    X = load_wine().data
+    X = X - X.mean(axis=0)
+    found = BayesianSkellamSNMF(5, max_iter=400, random_state=0, n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found.fit(X)
+    assert found.r2_ > 0.5
+    assert found.activations_.max() < 100 * np.abs(X).max()

@@ -20,6 +20,10 @@ from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 
 # Activations do not become 0: logarithms of them are summed up.
 _LEAST = 1e-200
+# Values that are less probable than 0 by so many nats are not drawn in a lifetime.
+_FAR = 30.0
+# Rounds of coordinate descent.
+_DESCENTS = 20
 # Values of a sample are told apart, for its random numbers, to this share of the largest.
 _COARSE = 2.0**20
 
@@ -115,6 +119,32 @@ def _draw_values(gram, product, shape, n_scans, values):
             least = (lower / upper) ** shape[k]
             share = least + (1.0 - least) * np.random.random()
             values[k] = max(upper * share ** (1.0 / shape[k]), _LEAST)
+
+
+@part
+def _energy(gram, product, values):
+    """½ aᵀ G a − pᵀ a: minus the log-density of a sample's values, but for the powers; 0 at 0."""
+    total = 0.0
+    for k in range(values.size):
+        row = -product[k]
+        for l in range(values.size):
+            row += 0.5 * gram[k, l] * values[l]
+        total += row * values[k]
+    return total
+
+
+@part
+def _start_again(gram, product, values):
+    """Values near the most probable ones, from 0 by coordinate descent."""
+    values[:] = 0.0
+    for _ in range(_DESCENTS):
+        for k in range(values.size):
+            slope = product[k] + gram[k, k] * values[k]
+            for l in range(values.size):
+                slope -= gram[k, l] * values[l]
+            values[k] = slope / gram[k, k] if slope > 0.0 and gram[k, k] > 0.0 else 0.0
+    for k in range(values.size):
+        values[k] = max(values[k], _LEAST)
 
 
 @part
@@ -286,6 +316,10 @@ def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
                 _weighted_gram(draws.components[s], precision, gram)
             _slopes(draws.components[s], draws.rate[s], deviation, product)
             own_gram = draws.grams[s] if whole else gram
+            # Values that suit the components of one draw may be absurd for those of the next: where
+            # components are nearly alike, they would grow from draw to draw.
+            if not _energy(own_gram, product, values) <= _FAR:
+                _start_again(own_gram, product, values)
             _draw_values(own_gram, product, draws.shape[s], n_scans, values)
             if turn < 0:
                 continue
