@@ -374,7 +374,7 @@ def test_known_noise_out_of_all_proportion(size):
 
 
 def test_components_that_are_nearly_alike():
-    """One feature outweighs all: draws differ little, and activations must not grow between them."""
+    """One feature outweighs all: activations must not grow from one draw to the next."""
     X = load_wine().data
     X = X - X.mean(axis=0)
     found = BayesianSkellamSNMF(5, max_iter=400, random_state=0, n_jobs=1)

@@ -73,8 +73,8 @@ class BaseSkellamSNMF(BaseSNMF):
                 check.check_observed(data.summary)
             deviation = np.where(unknown, 1.0, deviation)
         size = data.summary.largest or 1.0
-        limits = (max(size * share, _LEAST) for share in _NOISE_RANGE)
-        return data._replace(cell_noise=np.clip(deviation, *limits))
+        least, most = (max(size * share, _LEAST) for share in _NOISE_RANGE)
+        return data._replace(cell_noise=np.clip(deviation, least, most))
 
     def _accepted_values(self) -> Accepted:
         likelihood = self._likelihood()
