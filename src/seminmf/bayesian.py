@@ -29,7 +29,7 @@ from ._estimators import validation as check
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.noise import Given
-from ._estimators.noisy import NOISE_ARRAYS, before_dispersion
+from ._estimators.noisy import NOISE_ARRAYS, NOISE_SCALARS, before_dispersion
 from ._estimators.notices import warn_user
 from ._estimators.runs import Runner, best_run
 from ._estimators.sampled import DRAW_ARRAYS, SampledSkellamSNMF
@@ -223,8 +223,13 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
             **NOISE_ARRAYS,
             **DRAW_ARRAYS,
         },
-        scalars={**COMMON_SCALARS, "dispersion_": float, "lower_bound_": float, "_price": float},
-        defaults={"_price": float("nan")},
+        scalars={
+            **COMMON_SCALARS,
+            **NOISE_SCALARS,
+            "dispersion_": float,
+            "lower_bound_": float,
+        },
+        defaults=dict.fromkeys(NOISE_SCALARS, float("nan")),
         older_parameters=_before_dispersion,
         has_priors=True,
         stream_atoms="atom_shape_",

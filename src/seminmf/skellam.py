@@ -24,7 +24,12 @@ from ._estimators import validation as check
 from ._estimators.checkpoint import unlocks_checkpoint
 from ._estimators.files import COMMON_SCALARS, TRACE, ArrayField, FittedFields
 from ._estimators.noise import Findings, Given
-from ._estimators.noisy import NOISE_ARRAYS, NoisySkellamSNMF, before_dispersion
+from ._estimators.noisy import (
+    NOISE_ARRAYS,
+    NOISE_SCALARS,
+    NoisySkellamSNMF,
+    before_dispersion,
+)
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
 from ._model.model import Priors
@@ -175,11 +180,11 @@ class SkellamSNMF(NoisySkellamSNMF):
         },
         scalars={
             **COMMON_SCALARS,
+            **NOISE_SCALARS,
             "dispersion_": float,
             "objective_": float,
-            "_price": float,
         },
-        defaults={"_price": float("nan")},
+        defaults=dict.fromkeys(NOISE_SCALARS, float("nan")),
         older_parameters=before_dispersion,
         has_priors=True,
         stream_atoms="atoms_",

@@ -310,6 +310,31 @@ def fitted_components(search: Search, activations: NDArray, components: NDArray)
     return _with_components(search, state, *precisions(search, state.variance)).components
 
 
+def from_worst_samples(search: Search, n_components: int) -> NDArray:
+    """Components that are samples: one after the other, that which those before it fit worst.
+
+    What a few samples have in common, and most have not, is found from here; from random components
+    it often is not.
+    """
+    components = np.zeros((n_components, len(search.sizes)))
+    state = first(search, components, 0.0)
+    precision, scale = precisions(search, state.variance)
+    for k in range(n_components):
+        state, _ = _with_activations(search, state, precision, scale)
+        order, residual = _by_misfit(search, state, precision)
+        state.components[k] = _as_component(search, residual, order[0])
+    return state.components
+
+
+def r2(search: Search, state: Found) -> float:
+    """R² of the observed cells, around the intercept, in the unit of X."""
+    cells = np.broadcast_to(search.data.observed > 0, search.data.X.shape)
+    unit = np.ones_like(search.sizes)
+    nothing = state._replace(activations=np.zeros_like(state.activations))
+    whole = held_errors(search, nothing, cells, unit)
+    return 1 - held_errors(search, state, cells, unit) / whole if whole > 0 else 0.0
+
+
 def is_undecided(search: Search, state: Found) -> bool:
     """Whether there are as many parameters as cells, and nothing tells noise from components."""
     (n_samples, n_components), n_features = state.activations.shape, len(search.sizes)
@@ -355,14 +380,25 @@ def _restarted(search: Search, state: Found, precision: NDArray) -> Found:
     dead = np.flatnonzero(~(state.activations.max(axis=0) > 0) & ~search.model.frozen)
     if not len(dead):
         return state
+    order, residual = _by_misfit(search, state, precision)
+    components = state.components.copy()
+    for k, j in zip(dead, order, strict=False):
+        components[k] = _as_component(search, residual, j)
+    return state._replace(components=components)
+
+
+def _by_misfit(search: Search, state: Found, precision: NDArray) -> tuple[NDArray, NDArray]:
+    """Samples, those that are fitted worst first; and the residuals (n, I)."""
     residual = search.data.X - state.intercept - state.activations @ state.components
     misfit = np.einsum("ji,ji->j", residual * precision, residual)
-    components = state.components.copy()
-    for k, j in zip(dead, np.argsort(-misfit, kind="stable"), strict=False):
-        seen = search.data.observed[j if len(search.data.observed) > 1 else 0]
-        row = residual[j] * seen
-        components[k] = np.maximum(row, 0) if search.model.positive else row
-    return state._replace(components=components)
+    return np.argsort(-misfit, kind="stable"), residual
+
+
+def _as_component(search: Search, residual: NDArray, j: int) -> NDArray:
+    """What is left of sample j, as a component may be."""
+    seen = search.data.observed[j if len(search.data.observed) > 1 else 0]
+    row = residual[j] * seen
+    return np.maximum(row, 0) if search.model.positive else row
 
 
 class _Residuals(NamedTuple):

@@ -19,7 +19,7 @@ from .._data.opening import open_source
 from .._data.reading import is_pandas, library_of
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
-from .._views.concerns import empty_components, little_explained
+from .._views.concerns import empty_components, little_explained, small_features_explained
 from . import validation as check
 from .checkpoint import Journal, describe, lock_checkpoint
 from .files import FittedFields, save
@@ -45,6 +45,8 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     _default_for_unobserved: str
     # What of a fitted estimator a file holds.
     _fitted_fields: FittedFields
+    # What could be explained if all features had the same noise, where that was asked.
+    _r2_of_same_noise: float = float("nan")
     # What comes from a fit without being public.
     _private_state: tuple[str, ...] = ("_unit", "_interrupted", "_kept")
     # Parameters that a fitted estimator keeps: a change to them is for the next fit.
@@ -164,7 +166,11 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         found = self._explain(problem, activations)
         self.r2_, self.r2_drop_ = found.r2, found.r2_drop
         if warn and not self._interrupted:
-            concern = little_explained(found.r2) or empty_components(found.shares)
+            concern = (
+                little_explained(found.r2)
+                or small_features_explained(found.r2, self._r2_of_same_noise)
+                or empty_components(found.shares)
+            )
             if concern is not None:
                 warn_user(f"{concern.title}. {concern.text}")
 

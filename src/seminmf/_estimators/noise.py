@@ -27,8 +27,12 @@ _MOST_WORK, _LEAST_ROWS = 1 << 25, 500
 _TRIAL_CELLS = 50_000
 # Nats for each cell that two searches may differ by and have found the same.
 _ROUNDING = 1e-9
+# The last of several random starts is none: samples, each fitted worst by those before it.
+_WORST_SAMPLES = "worst samples"
 # Rounds of a search from each start.
 _START_ROUNDS = 100
+# Above this R² nobody asks whether noise that is the same in all features would explain more.
+_MUCH_EXPLAINED = 0.7
 # A dispersion is at least so large next to the largest noise, by what types allow.
 _RANGE = {"float32": 1e-3, "float64": 1e-6}
 # The intercept takes at most this share of what rates noise has.
@@ -101,6 +105,8 @@ class Findings(NamedTuple):
         Mean cosine of each component with its match in the other starts; NaN for a single one.
     n_same : int
         Number of starts that found the same components as the best.
+    r2_of_same_noise : float
+        R² that as many components reach where all features have the same noise; NaN if not asked.
     undecided : bool
         Whether hardly any cells are left to tell noise from components.
     interrupted : bool
@@ -113,6 +119,7 @@ class Findings(NamedTuple):
     atoms: NDArray
     stability: NDArray
     n_same: int
+    r2_of_same_noise: float
     undecided: bool
     interrupted: bool
 
@@ -156,28 +163,58 @@ def find_noise(
     price = FIRST_PRICE if options.price is None else options.price
     if given.atoms is not None and not np.isnan(given.atoms).any():
         n_init = 1  # all starts would be the same
-    begin = partial(_start, data, trial, given, trial_rows, unit, init, random)
-    states = _from_starts(trial, begin, n_init, price, searcher)
+    inits = [init] * n_init
+    if n_init > 1 and init == "random":
+        inits[-1] = _WORST_SAMPLES
+    begin = partial(_start, data, trial, given, trial_rows, unit, random)
+    states = _from_starts(trial, begin, inits, price, searcher)
     best = _best(trial, states)
     others = [state.components for state in states if state is not best]
     stability = compared(best.components, others)
+    refits = given.atoms is not None
+    r2_of_same_noise = float("nan") if refits else _r2_of_same_noise(trial, best, searcher)
     if options.price is None:
         price = choose_price(trial, best, searcher)
     if problem is not trial:
         best = best._replace(activations=np.zeros((len(rows), len(best.components))))
     best = searcher.run(problem, best._replace(price=price))
-    return _findings(data, problem, options, best, stability, unit, searcher.interrupted)
+    found = _findings(data, problem, options, best, stability, unit, searcher.interrupted)
+    return found._replace(r2_of_same_noise=r2_of_same_noise)
 
 
 def _from_starts(
-    problem: Search, begin: Callable[[], NDArray], n_init: int, price: float, searcher: Searcher
+    problem: Search,
+    begin: Callable[[str], NDArray],
+    inits: list[str],
+    price: float,
+    searcher: Searcher,
 ) -> list[Found]:
     """What searches from several starts find; fewer after Ctrl-C."""
     states: list[Found] = []
-    while len(states) < n_init and not (states and searcher.interrupted):
-        first = search.first(problem, begin(), price)
+    for init in inits:
+        first = search.first(problem, begin(init), price)
         states.append(searcher.run(problem, first, _START_ROUNDS))
+        if searcher.interrupted:
+            break
     return states
+
+
+def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float:
+    """R² that as many components reach, if all features have the same noise.
+
+    Features count by their noise, and those with little of it may be small. Where much is explained
+    all the same, nobody asks.
+    """
+    if problem.model.noise != "feature" or search.r2(problem, best) > _MUCH_EXPLAINED:
+        return float("nan")
+    same = problem._replace(model=problem.model._replace(noise="same"))
+    n_components = len(best.components)
+    starts = best.components, search.from_worst_samples(same, n_components)
+    states = (
+        searcher.run(same, search.first(same, start, best.price), _START_ROUNDS)
+        for start in starts
+    )
+    return max(search.r2(same, state) for state in states)
 
 
 def _drawn_rows(shape: tuple[int, int], n_components: int, random: RandomState) -> NDArray:
@@ -216,12 +253,14 @@ def _start(
     given: Given,
     rows: NDArray,
     unit: float,
-    init: str,
     random: RandomState,
+    init: str,
 ) -> NDArray:
     """Components to start from, in the unit of computations; those given, where they are."""
     n_components, n_features = len(given.frozen), data.shape[1]
-    if init in ("kmeans", "svd"):
+    if init == _WORST_SAMPLES:
+        components = search.from_worst_samples(problem, n_components)
+    elif init in ("kmeans", "svd"):
         filled = Filled.from_summary(data.source, data.summary, unit)
         build = from_kmeans if init == "kmeans" else from_svd
         components, _ = build(filled, n_components, random)
@@ -241,17 +280,15 @@ def _start(
 
 
 def _best(problem: Search, states: list[Found]) -> Found:
-    """The best of some searches, compared at the same noise and price."""
+    """The best of some searches, compared at the same noise: that of the most probable of them.
+
+    At noise between theirs, whichever start were nearest to it would be favoured.
+    """
     if len(states) == 1:
         return states[0]
-    variance = np.median([state.variance for state in states], axis=0)
-    price = float(np.median([state.price for state in states]))
-    values = np.array(
-        [
-            search.evaluate(problem, state._replace(variance=variance, price=price))
-            for state in states
-        ]
-    )
+    own = max(states, key=partial(search.evaluate, problem))
+    at_own = (state._replace(variance=own.variance) for state in states)
+    values = np.array([search.evaluate(problem, state) for state in at_own])
     # Starts may be the same but for their order, on which rounding must not decide.
     as_good = values >= values.max() - _ROUNDING * problem.data.counts.sum()
     return states[int(np.argmax(as_good))]
@@ -281,6 +318,7 @@ def _findings(
         atoms=_atoms(best.components, scale),
         stability=stability[0],
         n_same=stability[1],
+        r2_of_same_noise=float("nan"),
         undecided=search.is_undecided(problem, best),
         interrupted=interrupted,
     )

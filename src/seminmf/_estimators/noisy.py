@@ -41,6 +41,7 @@ _RATE_WITHOUT_NOISE = 1e-3
 # cannot leave, or that a prior excludes.
 _SPREAD = 1e-3
 # What a file holds of noise.
+NOISE_SCALARS = {"_price": float, "_r2_of_same_noise": float}
 NOISE_ARRAYS = {
     "noise_": ArrayField("I", of_data=False, default=0.0),
     "_noise_scale": ArrayField("I", of_data=False, default=0.0),
@@ -74,7 +75,7 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         {"activation_rate_prior": _RATE_WITHOUT_NOISE}
     )
 
-    _private_state = (*BatchSkellamSNMF._private_state, "_price", "_noise_scale", "_feature_sizes")
+    _private_state = (*BatchSkellamSNMF._private_state, "_price", "_noise_scale", "_feature_sizes", "_r2_of_same_noise")
     _kept_parameters = (*BatchSkellamSNMF._kept_parameters, "dispersion", "positive_components")
 
     # --- parameters -------------------------------------------------------------------------
@@ -180,7 +181,7 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         self, data: Data, priors: Priors, given: Given, runner: Runner, random: RandomState
     ) -> Findings | None:
         """Find out about noise, dispersion and unit; returns a start, if the model has noise."""
-        self._price = float("nan")
+        self._price = self._r2_of_same_noise = float("nan")
         self._noise_scale, self._feature_sizes = np.zeros((2, data.shape[1]))
         if not self._has_noise(data):
             self._search_interrupted = self._choose_scale(data, priors, runner)
@@ -198,6 +199,7 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
                 data, options, given, self.init, self._n_starts(data), runner, random
             )
         self._search_interrupted = found.interrupted
+        self._r2_of_same_noise = found.r2_of_same_noise
         if self._finds_rate():
             self._price = found.price
         self._noise_scale, self._feature_sizes = found.scale, found.sizes

@@ -15,6 +15,8 @@ from .shares import shares
 EMPTY = 1e-6
 # Below this R² there is nothing to show.
 EXPLAINED = 0.01
+# Below this share of what could be explained, small features have the components.
+LESS_EXPLAINED = 0.6
 # One cluster with more samples than this tells hardly anything of a sample.
 CROWDED = 0.9
 # Components of about the same size with signs by chance leave 1/√K of what they add up to; half of
@@ -43,6 +45,7 @@ def about_model(model: Any) -> list[Concern]:
     """
     found = (
         little_explained(model.r2_),
+        small_features_explained(model.r2_, model._r2_of_same_noise),
         empty_components(shares(model)),
         cancelling_components(model.activations_, model.components_),
         crowded_cluster(model.amounts_),
@@ -65,6 +68,25 @@ def little_explained(r2: float) -> Concern | None:
         f"Next to nothing is explained: R² is {r2:.3g}",
         "Activations · components are hardly nearer to the data than zeros are. The data may be "
         "noise or zeros, or need more components or a weaker prior.",
+    )
+
+
+def small_features_explained(r2: float, r2_of_same_noise: float) -> Concern | None:
+    """R² far below that of components for which all features have the same noise.
+
+    Examples
+    --------
+    >>> small_features_explained(0.05, 0.4).title
+    'R² is 0.05, where as many components could reach 0.4'
+    >>> small_features_explained(0.3, 0.4)
+    """
+    if not r2 < LESS_EXPLAINED * r2_of_same_noise:
+        return None
+    return Concern(
+        f"R² is {r2:.2g}, where as many components could reach {r2_of_same_noise:.2g}",
+        "Features count in units of their noise, so the components went to features with little "
+        "noise, and these are small. If features are to count by their size, take noise='same'; if "
+        "all are to count alike, scale them, and R² will speak of all of them.",
     )
 
 

@@ -16,6 +16,7 @@ from ..._views.concerns import (
     listed,
     little_explained,
     single_start,
+    small_features_explained,
 )
 from ..._views.dominance import dominant_feature
 from ..._views.ending import is_drawn
@@ -200,6 +201,10 @@ def _dominated(subject: Subject) -> Concern | None:
     )
 
 
+def _small_features(subject: Subject) -> Concern | None:
+    return small_features_explained(subject.model.r2_, subject.model._r2_of_same_noise)
+
+
 def _looks_like_counts(subject: Subject) -> Concern | None:
     values, scaled = subject.values, subject.scale is not None
     if values is None or scaled or subject.likelihood is None or subject.likelihood.integers:
@@ -218,6 +223,7 @@ def _looks_like_counts(subject: Subject) -> Concern | None:
 _RULES: tuple[Callable[[Subject], Concern | None], ...] = (
     _not_converged,
     lambda subject: little_explained(subject.model.r2_),
+    _small_features,
     _more_parameters_than_cells,
     _unstable,
     _never_observed,
