@@ -32,7 +32,7 @@ from ._estimators.noise import Given
 from ._estimators.noisy import NOISE_ARRAYS, NOISE_SCALARS, before_dispersion
 from ._estimators.notices import warn_user
 from ._estimators.runs import Runner, best_run
-from ._estimators.sampled import DRAW_ARRAYS, SampledSkellamSNMF
+from ._estimators.sampled import DRAW_ARRAYS, DRAW_SCALARS, SampledSkellamSNMF
 from ._estimators.transaction import fits
 from ._model.likelihoods import takes_integers
 from ._model.model import LengthPrice, Model, Priors
@@ -226,10 +226,11 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         scalars={
             **COMMON_SCALARS,
             **NOISE_SCALARS,
+            **DRAW_SCALARS,
             "dispersion_": float,
             "lower_bound_": float,
         },
-        defaults=dict.fromkeys(NOISE_SCALARS, float("nan")),
+        defaults=dict.fromkeys(NOISE_SCALARS, float("nan")) | dict.fromkeys(DRAW_SCALARS, 0.0),
         older_parameters=_before_dispersion,
         has_priors=True,
         stream_atoms="atom_shape_",
@@ -352,7 +353,7 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         with self._problem_to_fit(data, priors, mask) as problem:
             if sampled and self._found is not None:
                 chain = self._run_chain(problem, data, mask, runner, random)
-                self._publish_draws(problem, data, chain, mask)
+                self._publish_draws(problem, data, *chain)
                 self._publish_starts(self._found.stability, self._found.n_same)
                 return self
             run = partial(self._run, problem, runner, shapes, random)
@@ -361,7 +362,7 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
             if sampled and not best.last.interrupted:
                 point = best.result.state
                 counts = self._run_counts(problem, data, mask, point, runner, random)
-                self._publish_draws(problem, data, counts, mask)
+                self._publish_draws(problem, data, *counts)
             else:
                 self._end(best)
                 self._publish(problem, best.result)

@@ -495,14 +495,18 @@ def test_imputation_intervals_keep_data_frames():
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_imputation_intervals_cover_hidden_cells(likelihood):
-    X = data_for(likelihood, n_samples=150, n_features=12)
-    hidden = with_gaps(X)
-    gaps = np.isnan(hidden)
-    found = model(likelihood, n_init=3).fit(hidden)
-    for level in (0.9, 0.5):
-        _, lower, upper = found.impute(hidden, return_interval=True, level=level)
-        coverage = np.mean((lower <= X)[gaps] & (X <= upper)[gaps])
-        assert coverage == pytest.approx(level, abs=0.08)
+    """A mean field's are a little too narrow: one table alone may be off by more."""
+    held = {0.9: [], 0.5: []}
+    for seed in range(4):
+        X = data_for(likelihood, n_samples=150, n_features=12, seed=seed)
+        hidden = with_gaps(X)
+        gaps = np.isnan(hidden)
+        found = model(likelihood, n_init=3).fit(hidden)
+        for level, coverage in held.items():
+            _, lower, upper = found.impute(hidden, return_interval=True, level=level)
+            coverage.append(np.mean((lower <= X)[gaps] & (X <= upper)[gaps]))
+    for level, coverage in held.items():
+        assert np.mean(coverage) == pytest.approx(level, abs=0.08)
 
 
 # --- Starts, weights, types, threads ---

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import BayesianSkellamSNMF, SkellamSNMF, load, sample_skellam_snmf
 from seminmf._algorithms import gibbs
+from seminmf._estimators import sampled
 from seminmf._estimators.runs import matched_cosines
 from seminmf._kernels.gibbs.counts import draw_count_rows
 
@@ -27,6 +28,16 @@ def simulated(seed=0, n_samples=150, n_features=12, noise=0.5, shape=0.5, gaps=0
     X = means + noise * rng.normal(size=means.shape)
     hidden = rng.random(X.shape) < gaps
     return np.where(hidden, np.nan, X), amounts, components, means
+
+
+def growing(seed=0, n_samples=300, n_features=12, gaps=0.0, M=3.0):
+    """The same, where cells are differences of counts over M, and so is their noise."""
+    _, amounts, components, means = simulated(seed, n_samples, n_features)
+    rng = np.random.default_rng([seed, 1])
+    rates = (amounts @ np.maximum(sign * components, 0) for sign in (1, -1))
+    positive, negative = (rng.poisson(M * rate) for rate in rates)
+    hidden = rng.random(means.shape) < gaps
+    return np.where(hidden, np.nan, (positive - negative) / M), amounts, components, means
 
 
 def model(**options):
@@ -120,20 +131,66 @@ def test_float32_gives_almost_the_same():
     assert matched_cosines(single.components_, model().fit(X).components_).min() > 0.995
 
 
-def test_the_objective_is_that_of_the_state():
+@pytest.mark.parametrize("grows", [False, True])
+def test_the_objective_is_that_of_the_state(monkeypatch, grows):
     """What a sweep says by its sums is what the cells say one by one."""
-    told = []
-    X, *_ = simulated(3, gaps=0.1, centre=2.0)
+    told, original = [], sampled._sampled
 
-    class Watching(BayesianSkellamSNMF):
-        def _run_chain(self, problem, data, frozen, runner, random):
-            result = super()._run_chain(problem, data, frozen, runner, random)
-            sampling = self._sampling(problem, data, frozen)
-            told.append((result.objectives[-1], gibbs.evaluate(sampling, result.state)))
-            return result
+    def watched(*arguments):
+        result, sampling = original(*arguments)
+        told.append((result.objectives[-1], gibbs.evaluate(sampling, result.state)))
+        assert (sampling.growth is not None) == grows
+        return result, sampling
 
-    Watching(K, random_state=0, max_iter=30, fit_intercept=True).fit(X)
+    monkeypatch.setattr(sampled, "_sampled", watched)
+    X, *_ = growing(3, gaps=0.1) if grows else simulated(3, gaps=0.1, centre=2.0)
+    model(max_iter=60, fit_intercept=True).fit(X)
     assert told[0][0] == pytest.approx(told[0][1], rel=1e-9)
+
+
+def test_components_are_held_where_noise_grows():
+    """Noise like that of counts: intervals of components would hold half without it."""
+    held, without = [], []
+    for seed in range(4):
+        X, _, components, _ = growing(seed, 400)
+        found = model().fit(X)
+        assert found._growing_noise > 0.5
+        held.append(components_held(found, components))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gibbs, "with_growth", lambda sampling, state: sampling)
+            without.append(components_held(model().fit(X), components))
+    assert 0.84 < np.mean(held) < 0.97
+    assert np.mean(without) < np.mean(held) - 0.05
+
+
+def components_held(found, components):
+    """Share of the entries in 90 % intervals."""
+    order = order_of(found.components_, components)
+    return share_inside(found.interval(0.9).components, components[order])
+
+
+def test_noise_that_does_not_grow_is_told():
+    assert [model(max_iter=300).fit(simulated(seed)[0])._growing_noise for seed in range(4)] == [
+        0.0
+    ] * 4
+
+
+def test_growing_noise_is_kept_in_files_and_units(tmp_path):
+    X, *_ = growing(1)
+    found = model(max_iter=300).fit(X)
+    found.save(tmp_path / "model.safetensors")
+    loaded = load(tmp_path / "model.safetensors")
+    assert found._growing_noise > 0
+    assert_array_equal(loaded.transform(X), found.transform(X))
+    gappy = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    for one, other in zip(
+        *(each.impute(gappy, return_interval=True, random_state=0) for each in (found, loaded)),
+        strict=True,
+    ):
+        assert_array_equal(one, other)
+    large = model(max_iter=300).fit(1024 * X)
+    assert_allclose(large.transform(1024 * X), 1024 * found.transform(X), rtol=1e-6)
+    assert_allclose(found.transform(X)[5:6], found.transform(X[5:6]))
 
 
 def test_intercept_is_found():

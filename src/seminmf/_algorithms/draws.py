@@ -19,8 +19,9 @@ from .._data.source import Block, row_ranges
 from .._kernels.gibbs import counts, rows
 from .._kernels.gibbs.rows import Drawn
 from .._model.model import split_signed
-from .gibbs import Kept
+from .gibbs import Kept, Sampling
 from .gibbs_counts import KeptCounts
+from .noise_growth import relative_variances
 from .problem import Problem
 
 # Draws that a sample goes through before those that count, and scans in each.
@@ -37,6 +38,10 @@ class Draws(NamedTuple):
         `noise` has standard deviations; it is 0 for integers.
     shape, rate : (S, K) arrays
         Of the activations' priors.
+    growing : float
+        Share of the noise that grows with the signal (`noise_growth`).
+    typical : (I,) array
+        The signal at which noise is as large as `noise` says.
     """
 
     atoms: NDArray
@@ -44,11 +49,18 @@ class Draws(NamedTuple):
     noise: NDArray
     shape: NDArray
     rate: NDArray
+    growing: float
+    typical: NDArray
 
     @property
     def components(self) -> NDArray:
         """Those of all draws, (S, K, I)."""
         return self.atoms[:, 0] - self.atoms[:, 1]
+
+    def noise_of(self, number: int, features: NDArray, signal: NDArray) -> NDArray:
+        """Standard deviations of the noise of some cells in a draw, by what is put into them."""
+        relative = relative_variances(self.growing, signal / self.typical[features])
+        return self.noise[number, features] * np.sqrt(relative)
 
     def conditions(self) -> rows.Draws:
         """As the kernel for real numbers has them."""
@@ -61,24 +73,39 @@ class Draws(NamedTuple):
             np.ascontiguousarray(self.rate, dtype=np.float64),
             (components / variances[:, None]) @ components.transpose(0, 2, 1),
             variances,
+            self.growing,
+            np.ascontiguousarray(self.typical, dtype=np.float64),
         )
 
 
-def from_chain(kept: Kept, unit: float, scale: NDArray | None, frozen: NDArray) -> Draws:
+def from_chain(kept: Kept, problem: Sampling, unit: float) -> Draws:
     """The draws of a chain, normalised and matched.
 
-    `unit` is that of the chain, in units of the dispersion, and `scale` (I,) has the noise where it
-    was not drawn.
+    `unit` is that of the chain, in units of the dispersion.
     """
+    frozen = problem.model.frozen
     lengths = np.abs(kept.components).sum(axis=2)
     sizes = np.where(frozen | ~(lengths > 0), 1.0, lengths)
     components = kept.components / sizes[:, :, None]
     rate = kept.rate / sizes / unit
     order = _matching(components, frozen)
     turned = np.arange(len(order))[:, None], order
-    noise = np.sqrt(kept.variance) if scale is None else np.tile(scale, (len(order), 1))
+    noise = np.sqrt(kept.variance)
+    if problem.known.size > 0:  # it was not drawn
+        noise = np.tile(problem.scale, (len(order), 1))
     atoms = np.moveaxis(split_signed(components[turned]), 0, 1)
-    return Draws(atoms, kept.intercept * unit, noise * unit, kept.shape[turned], rate[turned])
+    growing, typical = 0.0, np.ones(noise.shape[1])
+    if problem.growth is not None:
+        growing, typical = problem.growth.share, problem.growth.typical * unit
+    return Draws(
+        atoms,
+        kept.intercept * unit,
+        noise * unit,
+        kept.shape[turned],
+        rate[turned],
+        growing,
+        typical,
+    )
 
 
 def from_counts(kept: KeptCounts, frozen: NDArray) -> Draws:
@@ -93,6 +120,8 @@ def from_counts(kept: KeptCounts, frozen: NDArray) -> Draws:
         nothing.copy(),
         kept.shape[numbers, order],
         kept.rate[numbers, order],
+        0.0,
+        nothing[0],
     )
 
 
@@ -155,7 +184,7 @@ class _Cells:
         self._start = self._draws.shape.mean(axis=0) / self._draws.rate.mean(axis=0)
         if told:
             variances = np.zeros_like(self._draws.variances)
-            self._draws = self._draws._replace(variances=variances)
+            self._draws = self._draws._replace(variances=variances, growing=0.0)
 
     def __call__(self, problem: Problem, block: Block, out: Drawn) -> None:
         known = np.empty((0, 0))

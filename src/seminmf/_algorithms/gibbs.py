@@ -11,7 +11,7 @@ depend on each other, and that components turn together with all activations.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from .._data.source import Data, all_blocks, row_ranges
 from .._kernels.gibbs.features import draw_positive_features
 from .._kernels.gibbs.rows import CellNoise, Conditions, RowSums, draw_rows
 from .loop import Info
+from .noise_growth import NoiseGrowth, ShareSums, typical_signal
 from .prior_draws import GammaPrior, drawn_gamma
 
 # Each feature's noise counts as so many more cells, as a share of those it has, that have the noise
@@ -55,6 +56,15 @@ class Schedule(NamedTuple):
     def n_sweeps(self) -> int:
         """All sweeps."""
         return self.n_first + self.n_draws * self.every
+
+    @property
+    def n_late(self) -> int:
+        """Number of sweeps before the first draw that count for means: the later half."""
+        return self.n_first // 2
+
+    def is_late(self, age: int) -> bool:
+        """Whether a sweep is among these."""
+        return self.n_first - self.n_late <= age < self.n_first
 
     def number_after(self, age: int) -> int | None:
         """Number of the draw that a sweep ends with, if it does."""
@@ -104,6 +114,8 @@ class Sampling:
     model : SampledModel
     schedule : Schedule
     executor : LocalExecutor
+    growth : NoiseGrowth or None
+        How the noise of cells differs from that of their feature, if it does.
     """
 
     data: Data
@@ -114,6 +126,12 @@ class Sampling:
     model: SampledModel
     schedule: Schedule
     executor: Any
+    growth: NoiseGrowth | None = None
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether cells of a feature differ in their noise."""
+        return self.known.size > 0 or self.growth is not None
 
     @property
     def typical(self) -> float:
@@ -152,6 +170,8 @@ class Chain(NamedTuple):
     intercept, variance : (I,) arrays
     shape, rate : (K,) arrays
     kept : Kept
+    activation_sums, size_sums : (J, K) and (K, I) arrays
+        Of activations and |components|, over the later half of the sweeps before the first draw.
     age : int
         Sweeps so far.
     seed : int
@@ -164,6 +184,8 @@ class Chain(NamedTuple):
     shape: NDArray
     rate: NDArray
     kept: Kept
+    activation_sums: NDArray
+    size_sums: NDArray
     age: int
     seed: int
 
@@ -190,6 +212,8 @@ def first(
         shape,
         shape / typical,
         Kept.empty(problem.schedule.n_draws, n_components, n_features),
+        np.zeros((problem.data.shape[0], n_components)),
+        np.zeros((n_components, n_features)),
         0,
         seed,
     )
@@ -219,6 +243,8 @@ def step(problem: Sampling, state: Chain) -> tuple[Chain, Info]:
     state = state._replace(activations=activations)
     values = _drawn_values(problem, state, sums, random)
     residuals = _residual_squares(sums, values)
+    if problem.growth is not None:
+        residuals = residuals * state.variance
     components = values[: len(state.components)]
     intercept = values[-1] if problem.model.intercept else state.intercept
     variance = _drawn_variance(problem, state, sums, residuals, components, random)
@@ -230,6 +256,9 @@ def step(problem: Sampling, state: Chain) -> tuple[Chain, Info]:
         own = (components, intercept, variance, shape, rate)
         for kept, drawn in zip(state.kept, own, strict=True):
             kept[number] = drawn
+    if problem.growth is None and problem.schedule.is_late(state.age):
+        state.activation_sums[:] += activations
+        state.size_sums[:] += np.abs(components)
     objective = _log_likelihood(problem, variance, sums.counts, residuals)
     return state._replace(age=state.age + 1), Info(objective)
 
@@ -242,16 +271,46 @@ def evaluate(problem: Sampling, state: Chain) -> float:
         fitted = state.activations[rows] @ state.components + state.intercept
         errors = block.X / problem.unit - fitted
         weights = problem.data.weights[rows]
-        own = _known_of(problem, rows)
-        precision = 1 / (state.variance + own) if len(own) else np.ones((1, 1))
+        noise = _cell_noise(problem, state.variance, rows)
+        precision = 1 / (noise.features + noise.known) if problem.by_cell else np.ones((1, 1))
         squares += weights @ np.nan_to_num(errors**2 * precision)
         counts += weights @ ~np.isnan(errors)
+    if problem.growth is not None:
+        squares *= state.variance
     return _log_likelihood(problem, state.variance, counts, squares)
 
 
-def _known_of(problem: Sampling, rows: slice) -> NDArray:
-    """What is known of the noise of some samples."""
-    return problem.known if len(problem.known) <= 1 else problem.known[rows]
+def with_growth(problem: Sampling, state: Chain) -> Sampling:
+    """The problem with noise that grows with the signal, if that is clearly more probable.
+
+    The state is that before the first draw. A draw's residuals are as large as the noise.
+    """
+    n_late = problem.schedule.n_late
+    if problem.known.size > 0 or problem.model.noise is None or n_late == 0:
+        return problem
+    activations, sizes = state.activation_sums / n_late, state.size_sums / n_late
+    typical = typical_signal(activations, problem.data.weights, sizes)
+    sizes = sizes / typical
+    sums, counts = ShareSums.empty(len(state.variance)), np.zeros(len(state.variance))
+    for block in all_blocks(problem.data.source):
+        rows, weights = block.samples, problem.data.weights[block.samples]
+        fitted = state.activations[rows] @ state.components + state.intercept
+        errors = (block.X / problem.unit - fitted) / np.sqrt(state.variance)
+        sums.add(errors, activations[rows] @ sizes, weights)
+        counts += weights @ ~np.isnan(errors)
+    share, log_total = sums.best(counts)
+    if share == 0:
+        return problem
+    return replace(problem, growth=NoiseGrowth(share, activations, sizes, typical, log_total))
+
+
+def _cell_noise(problem: Sampling, variance: NDArray, rows: slice) -> CellNoise:
+    """The variances of the cells of some samples."""
+    known = problem.known if len(problem.known) <= 1 else problem.known[rows]
+    if problem.growth is None:
+        return CellNoise(variance, known)
+    relative = problem.growth.relative(rows)
+    return CellNoise(np.zeros_like(variance), np.ascontiguousarray(variance * relative))
 
 
 def _drawn_activations(
@@ -265,7 +324,7 @@ def _drawn_activations(
     seeds = dict(zip(ranges, random.integers(2**32, size=len(ranges)), strict=True))
     components = state.components
     # Where cells have their own noise, no two samples have the same Gram matrix.
-    precision = 1 / state.variance if problem.known.size == 0 else np.zeros(n_features)
+    precision = np.zeros(n_features) if problem.by_cell else 1 / state.variance
     gram = (components * precision) @ components.T
     conditions = Conditions(components, state.intercept, state.shape, state.rate, gram)
     activations = state.activations.copy()
@@ -276,7 +335,7 @@ def _drawn_activations(
             draw_rows(
                 block.X,
                 1 / problem.unit,
-                CellNoise(state.variance, _known_of(problem, block.samples)),
+                _cell_noise(problem, state.variance, block.samples),
                 conditions,
                 weights[block.samples],
                 problem.schedule.n_scans,
@@ -299,7 +358,7 @@ def _drawn_values(problem: Sampling, state: Chain, sums: RowSums, random: Genera
     All in units of the noise, where the prior of a component is N(0, 1).
     """
     model, variance = problem.model, state.variance
-    own_noise = problem.known.size > 0
+    own_noise = problem.by_cell
     n_values, n_features = sums.products.shape
     precision = np.full(n_values, 1.0)
     precision[len(state.components) :] = _FLAT
@@ -363,7 +422,9 @@ def _drawn_variance(
     if noise is None or problem.known.size > 0:
         return state.variance
     free = components[~problem.model.frozen]
-    squares, freedom = residuals + np.sum(free**2, axis=0), counts + len(free)
+    squares, freedom = residuals, counts
+    if problem.growth is None:
+        squares, freedom = residuals + np.sum(free**2, axis=0), counts + len(free)
     seen = counts > 0
     if noise == "same":
         common = squares[seen].sum() / random.chisquare(freedom[seen].sum())
@@ -398,4 +459,5 @@ def _log_likelihood(
         return float(-0.5 * residuals.sum())
     seen = counts > 0
     terms = residuals[seen] / variance[seen] + counts[seen] * np.log(2 * np.pi * variance[seen])
-    return float(-0.5 * terms.sum())
+    log_relative = 0.0 if problem.growth is None else problem.growth.log_total
+    return float(-0.5 * (terms.sum() + log_relative))

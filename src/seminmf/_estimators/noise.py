@@ -211,8 +211,7 @@ def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float
     n_components = len(best.components)
     starts = best.components, search.from_worst_samples(same, n_components)
     states = (
-        searcher.run(same, search.first(same, start, best.price), _START_ROUNDS)
-        for start in starts
+        searcher.run(same, search.first(same, start, best.price), _START_ROUNDS) for start in starts
     )
     return max(search.r2(same, state) for state in states)
 

@@ -75,7 +75,13 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         {"activation_rate_prior": _RATE_WITHOUT_NOISE}
     )
 
-    _private_state = (*BatchSkellamSNMF._private_state, "_price", "_noise_scale", "_feature_sizes", "_r2_of_same_noise")
+    _private_state = (
+        *BatchSkellamSNMF._private_state,
+        "_price",
+        "_noise_scale",
+        "_feature_sizes",
+        "_r2_of_same_noise",
+    )
     _kept_parameters = (*BatchSkellamSNMF._kept_parameters, "dispersion", "positive_components")
 
     # --- parameters -------------------------------------------------------------------------

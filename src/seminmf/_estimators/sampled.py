@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -56,7 +57,10 @@ DRAW_ARRAYS = {
     "_noise_draws": ArrayField("SI", of_data=False, default=0.0),
     "_shape_draws": ArrayField("SK", of_data=False, default=0.0),
     "_rate_draws": ArrayField("SK", of_data=False, default=0.0),
+    "_typical_signal": ArrayField("I", of_data=False, default=1.0),
 }
+# Share of the noise that grows with the signal.
+DRAW_SCALARS = {"_growing_noise": float}
 
 
 class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
@@ -66,7 +70,7 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
     """
 
     posterior: str
-    _private_state = (*NoisySkellamSNMF._private_state, *DRAW_ARRAYS)
+    _private_state = (*NoisySkellamSNMF._private_state, *DRAW_ARRAYS, *DRAW_SCALARS)
     _first_priors = MappingProxyType(
         {
             **NoisySkellamSNMF._first_priors,
@@ -118,7 +122,7 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
 
     def _run_chain(
         self, problem: Problem, data: Data, frozen: NDArray, runner: Runner, random: RandomState
-    ) -> Result[gibbs.Chain]:
+    ) -> tuple[Result[gibbs.Chain], Draws]:
         """Sample from where the search for noise ended."""
         found = self._found
         assert found is not None
@@ -130,14 +134,16 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         intercept, seed = self.intercept_ / sampling.unit, int(random.randint(2**31))
         interrupted = self._search_interrupted
         n_sweeps = 0 if interrupted else min(sampling.schedule.n_sweeps, self.max_iter)
-        stopping = Stopping(n_sweeps, 0.0, of_following=True)
 
         def begin() -> gibbs.Chain:
             return gibbs.first(sampling, components, intercept, variance, seed)
 
         with announced():
-            result = runner.run(gibbs, sampling, begin, "Gibbs", stopping)
-        return result._replace(reason="interrupted") if interrupted else result
+            result, sampling = _sampled(sampling, begin, n_sweeps, runner)
+        if interrupted:
+            result = result._replace(reason="interrupted")
+        kept = _drawn(sampling.schedule, result)
+        return result, from_chain(kept, sampling, sampling.unit / self.dispersion_)
 
     def _sampling(self, problem: Problem, data: Data, frozen: NDArray) -> Sampling:
         """The problem of the chain."""
@@ -214,7 +220,7 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         start: vb.Posteriors,
         runner: Runner,
         random: RandomState,
-    ) -> Result[gibbs_counts.CountChain]:
+    ) -> tuple[Result[gibbs_counts.CountChain], Draws]:
         """Sample from where a mean field ended."""
         sampling = self._count_sampling(problem, data, frozen)
         seed = int(random.randint(2**31))
@@ -226,7 +232,8 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
             return gibbs_counts.first(sampling, means, atoms, seed)
 
         with announced():
-            return runner.run(gibbs_counts, sampling, begin, "Gibbs", stopping)
+            result = runner.run(gibbs_counts, sampling, begin, "Gibbs", stopping)
+        return result, from_counts(_drawn(sampling.schedule, result), frozen)
 
     def _given(self, name: str) -> NDArray | None:
         """A parameter of the activations' prior by component; None if it is learned."""
@@ -236,12 +243,11 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         return np.broadcast_to(given, self.n_components)
 
     def _publish_draws(
-        self, problem: Problem, data: Data, result: Result[Any], frozen: NDArray
+        self, problem: Problem, data: Data, result: Result[Any], draws: Draws
     ) -> None:
         """Set the fitted attributes."""
         self._interrupted = result.interrupted
         schedule = self._schedule(data)
-        draws = self._draws_of(problem, data, result, frozen)
         self._set_draws(draws, problem.dtype)
         told = data.cell_noise is not None
         means, deviations, self._activation_draws = drawn_activations(
@@ -269,17 +275,6 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         self.stop_reason_ = result.reason if result.interrupted else reason
         self._warn_of_chain()
 
-    def _draws_of(
-        self, problem: Problem, data: Data, result: Result[Any], frozen: NDArray
-    ) -> Draws:
-        """The draws of a chain, as far as it came."""
-        kept = _drawn(self._schedule(data), result)
-        if isinstance(kept, gibbs_counts.KeptCounts):
-            return from_counts(kept, frozen)
-        sampling = self._sampling(problem, data, frozen)
-        scale = sampling.scale if sampling.known.size > 0 else None
-        return from_chain(kept, sampling.unit / self.dispersion_, scale, frozen)
-
     def _warn_of_chain(self) -> None:
         """Say so if there are not the draws that there should be."""
         if self._interrupted:
@@ -306,6 +301,7 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         self._atom_draws = draws.atoms.astype(dtype)
         self._intercept_draws, self._noise_draws = draws.intercept, draws.noise
         self._shape_draws, self._rate_draws = draws.shape, draws.rate
+        self._growing_noise, self._typical_signal = draws.growing, draws.typical
 
     def _draws(self) -> Draws:
         """The draws of what all samples share."""
@@ -315,6 +311,8 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
             self._noise_draws,
             self._shape_draws,
             self._rate_draws,
+            self._growing_noise,
+            self._typical_signal,
         )
 
     def _forget_draws(self) -> None:
@@ -323,7 +321,9 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         sizes["I"] = self.n_features_in_
         for name, field in DRAW_ARRAYS.items():
             dtype = self.atoms_.dtype if field.of_data else np.float64
-            setattr(self, name, np.empty([sizes[axis] for axis in field.axes], dtype))
+            size = [sizes[axis] for axis in field.axes]
+            setattr(self, name, np.full(size, field.default, dtype))
+        self._growing_noise = 0.0
 
     # --- answers ----------------------------------------------------------------------------
 
@@ -379,10 +379,33 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
                 draw[:] = problem.model.likelihood.draw(rate0, rate1, random)
                 continue
             draw[:] = rate0 - rate1
-            noise = known if told else draws.noise[number, features]
+            noise = known if told else draws.noise_of(number, features, rate0 + rate1)
             other = draws.intercept[number, features] + noise * random.normal(size=len(samples))
             draw += other * self.dispersion_
         return means.astype(problem.dtype), observations
+
+
+def _sampled(
+    sampling: Sampling, begin: Callable[[], gibbs.Chain], n_sweeps: int, runner: Runner
+) -> tuple[Result[gibbs.Chain], Sampling]:
+    """Run a chain, once more from where it is if it shows before the first draw that noise grows.
+
+    Also returns the problem that the draws are of.
+    """
+
+    def run(sampling: Sampling, begin: Callable[[], gibbs.Chain], n: int) -> Result[gibbs.Chain]:
+        return runner.run(gibbs, sampling, begin, "Gibbs", Stopping(n, 0.0, of_following=True))
+
+    n_first = min(sampling.schedule.n_first, n_sweeps)
+    before = run(sampling, begin, n_first)
+    if before.interrupted:
+        return before, sampling
+    growing = gibbs.with_growth(sampling, before.state)
+    if growing.growth is not None:
+        again = before.state._replace(age=0, seed=before.state.seed + 1)
+        return run(growing, lambda: again, n_sweeps), growing
+    result = run(sampling, lambda: before.state, n_sweeps - n_first)
+    return result._replace(objectives=before.objectives + result.objectives[1:]), sampling
 
 
 def _drawn(schedule: Schedule, result: Result[Any]) -> Any:

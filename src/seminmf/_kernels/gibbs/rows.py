@@ -148,12 +148,12 @@ def _start_again(gram, product, values):
 
 
 @part
-def _weigh(row, scale, noise, known, centre, precision, deviation):
+def _weigh(row, scale, noise, known, relative, centre, precision, deviation):
     """Precisions of a sample's cells, 0 in gaps, and (x − b) times these; whether it is whole."""
     whole = True
     for i in range(row.size):
         x = row[i] * scale
-        variance = noise.features[i]
+        variance = noise.features[i] * relative[i]
         if known.size > 0:
             variance += known[i]
         seen = x == x
@@ -233,10 +233,11 @@ def draw_rows(X, scale, noise, conditions, weights, n_scans, seed, activations, 
     precision, deviation = np.empty(n_features), np.empty(n_features)
     gram, product = np.empty((n_components, n_components)), np.empty(n_components)
     values = np.ones(sums.products.shape[0])
-    own_noise = noise.known.size > 0
+    own_noise, even = noise.known.size > 0, np.ones(n_features)
     np.random.seed(seed)
     for j in range(X.shape[0]):
-        whole = _weigh(X[j], scale, noise, _known_of(noise, j), centre, precision, deviation)
+        known = _known_of(noise, j)
+        whole = _weigh(X[j], scale, noise, known, even, centre, precision, deviation)
         if not whole:
             _weighted_gram(components, precision, gram)
         _slopes(components, rate, deviation, product)
@@ -262,7 +263,11 @@ def _seed_of(row):
 
 
 class Draws(NamedTuple):
-    """Draws of all that activations depend on, S of each (`Conditions`)."""
+    """Draws of all that activations depend on, S of each (`Conditions`).
+
+    `growing` is the share of the noise that grows with the signal, whose mean in the fit is
+    `typical` (I,).
+    """
 
     components: NDArray
     centre: NDArray
@@ -270,6 +275,8 @@ class Draws(NamedTuple):
     rate: NDArray
     grams: NDArray
     variances: NDArray
+    growing: float
+    typical: NDArray
 
 
 @kernel
@@ -279,6 +286,14 @@ def seeds_of(X):
     for j in range(X.shape[0]):
         seeds[j] = _seed_of(X[j])
     return seeds
+
+
+@part
+def _add_signal(components, values, signal):
+    """Add what a sample's components put into its cells, Σ_k a_k |W_ki|."""
+    for k in range(values.size):
+        for i in range(signal.size):
+            signal[i] += values[k] * abs(components[k, i])
 
 
 class Drawn(NamedTuple):
@@ -301,17 +316,31 @@ def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
     precision, deviation = np.empty(n_features), np.empty(n_features)
     gram, product = np.empty((n_components, n_components)), np.empty(n_components)
     values = np.empty(n_components)
+    relative, signal = np.ones(n_features), np.zeros(n_features)
+    grows, n_late = draws.growing > 0.0, n_first // 2
     for j in range(X.shape[0]):
         np.random.seed(_seed_of(X[j]))
         values[:] = start
         means[j] = 0.0
         squares[j] = 0.0
+        relative[:] = 1.0
+        signal[:] = 0.0
         for turn in range(-n_first, n_draws):
             s = turn if turn >= 0 else (-turn) % n_draws
             noise = CellNoise(draws.variances[s], known)
+            if grows and turn == 0:
+                relative[:] = 1.0 - draws.growing + draws.growing / n_late * signal / draws.typical
             whole = _weigh(
-                X[j], scale, noise, _known_of(noise, j), draws.centre[s], precision, deviation
+                X[j],
+                scale,
+                noise,
+                _known_of(noise, j),
+                relative,
+                draws.centre[s],
+                precision,
+                deviation,
             )
+            whole &= not grows
             if not whole:
                 _weighted_gram(draws.components[s], precision, gram)
             _slopes(draws.components[s], draws.rate[s], deviation, product)
@@ -321,6 +350,8 @@ def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
             if not _energy(own_gram, product, values) <= _FAR:
                 _start_again(own_gram, product, values)
             _draw_values(own_gram, product, draws.shape[s], n_scans, values)
+            if grows and -n_late <= turn < 0:
+                _add_signal(draws.components[s], values, signal)
             if turn < 0:
                 continue
             for k in range(n_components):
