@@ -28,6 +28,8 @@ from .prior_draws import GammaPrior, drawn_gamma
 # Each feature's noise counts as so many more cells, as a share of those it has, that have the noise
 # of all features alike, in units of the feature: no residuals are too small to be true.
 _POOLED = 0.02
+# What is believed of a feature's noise before the data: this share of its mean square.
+_BELIEVED = 0.5
 # Between these the variance of the noise stays, against the mean square of a feature.
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-6, 2.0
 # Precision of an intercept's prior, in cells: it decides nothing.
@@ -425,6 +427,8 @@ def _drawn_variance(
     squares, freedom = residuals, counts
     if problem.growth is None:
         squares, freedom = residuals + np.sum(free**2, axis=0), counts + len(free)
+    belief = _cells_of_belief(problem, counts)
+    squares, freedom = squares + _BELIEVED * belief * sizes, freedom + belief
     seen = counts > 0
     if noise == "same":
         common = squares[seen].sum() / random.chisquare(freedom[seen].sum())
@@ -435,6 +439,17 @@ def _drawn_variance(
     variance = squares / random.chisquare(freedom + _POOLED * counts)
     variance = np.clip(variance, _LEAST_VARIANCE * sizes, _MOST_VARIANCE * sizes)
     return np.where(seen, variance, state.variance)
+
+
+def _cells_of_belief(problem: Sampling, counts: NDArray) -> float:
+    """How many cells of a feature the belief in its noise counts as.
+
+    As many as there are components, where there are as many parameters as cells: then all could be
+    explained without any noise. It falls with the square of their ratio.
+    """
+    n_components = len(problem.model.frozen)
+    n_parameters = n_components * (problem.data.weights.sum() + len(counts))
+    return float(n_components * min(n_parameters / max(counts.sum(), 1e-300), 1.0) ** 2)
 
 
 def _drawn_prior(
