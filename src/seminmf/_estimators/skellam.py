@@ -108,8 +108,10 @@ class BaseSkellamSNMF(BaseSNMF):
         """The model of some data."""
         if frozen is None:
             frozen = np.zeros(self._parameter("n_components"), dtype=bool)
-        model = Model.of(self._likelihood()(self._unit, dispersion), priors, frozen)
-        return model._replace(background=self._background(data))
+        background = self._background(data)
+        likelihood = self._likelihood()(self._unit, dispersion)
+        model = Model.of(likelihood.with_roots_above(background.least_root), priors, frozen)
+        return model._replace(background=background)
 
     def _background(self, data: Data) -> Background:
         """What rates are without any component, in the unit of computations."""

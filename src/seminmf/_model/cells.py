@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 
-from .._numerics.bessel import skellam_cell, smaller_total
+from .._numerics.bessel import LARGE_DEBYE, LARGE_RATIO, skellam_cell, smaller_total
 from .._numerics.compilation import (
     bits_of,
     by_precision,
     float_of_bits,
     polynomial,
+    polynomial2,
     scalar_function,
 )
+from .._numerics.elementary import log
 
 # Added to every rate. A product of three rates must stay a normal number, hence the cube root of
 # the smallest; in the unit of the passes, where the largest |x| is about 1, it is nothing.
@@ -115,6 +117,29 @@ def integer_cell(x, rate0, rate1):
     u0 = u_other if negative else u_side
     u1 = u_side if negative else u_other
     return u0 if observed else one, u1 if observed else one, value if observed else zero
+
+
+@scalar_function
+def large_cell(x, rate0, rate1):
+    """The same as `integer_cell`, where s = √(x² + 4λ₀λ₁) is at least `LARGE`.
+
+    With n = |x|, t = 1/s and q = (nt)², Debye's expansions of the order itself have few terms:
+
+        Y_n = s + s (1 − q) R(t, q),    ln P = −D − ½ ln(2πs) + L(t, q),
+
+    and s (1 − q) = 4λ₀λ₁t, so that M = ∞ has all but the last terms of U₀ = (Y_n + x) / (2λ₀) and
+    U₁ = (Y_n − x) / (2λ₁).
+    """
+    real = type(rate0)
+    observed = x == x
+    u0, u1, value = real_cell(x, rate0, rate1)
+    size = abs(x) if observed else real(0.0)
+    root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
+    t = real(1.0) / root
+    p = size * t
+    ratio = real(2.0) * t * polynomial2(t, p * p, LARGE_RATIO) if observed else real(0.0)
+    level = real(0.5) * log(t * real(0.5 / math.pi)) + polynomial2(t, p * p, LARGE_DEBYE)
+    return u0 + ratio * rate1, u1 + ratio * rate0, value + (level if observed else real(0.0))
 
 
 @scalar_function

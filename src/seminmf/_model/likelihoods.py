@@ -18,6 +18,7 @@ from numba.extending import overload
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from .._numerics.bessel import LARGE
 from .._numerics.compilation import rule_of
 from .._numerics.scaling import power_of_two, powers_of_two
 from . import cells
@@ -69,6 +70,10 @@ class Likelihood(_Scales):
     def unit_for(cls, largest: float) -> float:
         """A unit for computations with numbers up to `largest`."""
         raise NotImplementedError
+
+    def with_roots_above(self, least: float) -> Likelihood:
+        """The likelihood where √(x² + 4λ₀λ₁) is at least so large, in units of computations."""
+        return self
 
     def in_unit_of_data(self) -> Likelihood:
         """The likelihood for computations in the unit of X."""
@@ -187,6 +192,10 @@ class Dispersed(Likelihood):
     cell_rule = cells.integer_cell
     curvature_rule = cells.integer_curvature
 
+    def with_roots_above(self, least: float) -> Likelihood:
+        """One with simpler cells, if they are large."""
+        return DispersedLarge(*self) if least >= LARGE else Dispersed(*self)
+
     @classmethod
     def of(cls, dispersion: float) -> Dispersed:
         """With this dispersion, in the unit of X."""
@@ -206,6 +215,18 @@ class Dispersed(Likelihood):
         """Differences of Poisson variables, times the dispersion."""
         phi = self.dispersion
         return phi * (random.poisson(rates0 / phi) - random.poisson(rates1 / phi))
+
+
+class DispersedLarge(Dispersed):
+    """The same, where √(x² + 4λ₀λ₁) is large in all cells: few terms of its expansion are enough.
+
+    So it is where noise is large against the dispersion, whatever the components.
+    """
+
+    __slots__ = ()
+
+    cell_rule = cells.large_cell
+    curvature_rule = cells.real_curvature
 
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {"real": Real, "integer": Integer}

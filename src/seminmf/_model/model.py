@@ -97,6 +97,13 @@ class Background(NamedTuple):
         return np.stack([noise + half, noise - half])
 
     @property
+    def least_root(self) -> float:
+        """2 √(λ₀λ₁) at the least, over all cells."""
+        noise, half = self.noise.min(axis=0), np.abs(self.intercept / 2)
+        noise = np.maximum(noise, half)
+        return 2 * float(np.min(np.sqrt(noise + half) * np.sqrt(noise - half)))
+
+    @property
     def n_rows(self) -> int:
         """1 if it is the same for all samples, or else their number."""
         return len(self.noise)

@@ -96,6 +96,23 @@ _RATIO = (_RATIO_SINGLE, _RATIO_DOUBLE)
 _DEBYE = (_DEBYE_SINGLE, _DEBYE_DOUBLE)
 
 
+# The series themselves, for s of LARGE and more: what they leave out is below 1e-15.
+LARGE = 2000.0
+LARGE_RATIO = (
+    (0.0,),
+    (-1 / 2,),
+    (-1 / 8, 5 / 8),
+    (-1 / 8, 3 / 2, -15 / 8),
+    (-25 / 128, 531 / 128, -1547 / 128, 1105 / 128),
+)
+LARGE_DEBYE = (
+    (0.0,),
+    (1 / 8, -5 / 24),
+    (1 / 16, -3 / 8, 5 / 16),
+    (25 / 384, -531 / 640, 221 / 128, -1105 / 1152),
+)
+
+
 @scalar_function
 def _raise_and_recur(n, z_squared):
     """B_0 and B_1, with s, t = 1/s, 1/h and q of the raised order."""
