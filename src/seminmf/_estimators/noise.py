@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ _TRIAL_CELLS = 50_000
 _ROUNDING = 1e-9
 # The last of several random starts is none: samples, each fitted worst by those before it.
 _WORST_SAMPLES = "worst samples"
+# Nats for each cell by which a search is clearly better than another.
+_CLEAR_LEAD = 2e-3
 # Rounds of a search from each start.
 _START_ROUNDS = 100
 # Above this R² nobody asks whether noise that is the same in all features would explain more.
@@ -279,18 +281,26 @@ def _start(
 
 
 def _best(problem: Search, states: list[Found]) -> Found:
-    """The best of some searches, compared at the same noise: that of the most probable of them.
+    """The best of some searches, compared at the same noise: the median of what they found.
 
-    At noise between theirs, whichever start were nearest to it would be favoured.
+    A start that is clearly ahead at the noise of its own comes first. A little it may be ahead for
+    explaining a single feature to the end, whose noise is then next to none.
     """
     if len(states) == 1:
         return states[0]
-    own = max(states, key=partial(search.evaluate, problem))
-    at_own = (state._replace(variance=own.variance) for state in states)
-    values = np.array([search.evaluate(problem, state) for state in at_own])
+    variance = np.median([state.variance for state in states], axis=0)
+    alike = (state._replace(variance=variance) for state in states)
+    best = states[_first_largest(problem, alike)]
+    ahead = states[_first_largest(problem, states)]
+    lead = search.evaluate(problem, ahead) - search.evaluate(problem, best)
+    return ahead if lead > _CLEAR_LEAD * problem.data.counts.sum() else best
+
+
+def _first_largest(problem: Search, states: Iterable[Found]) -> int:
+    """The first of those with the largest objective."""
+    values = np.array([search.evaluate(problem, state) for state in states])
     # Starts may be the same but for their order, on which rounding must not decide.
-    as_good = values >= values.max() - _ROUNDING * problem.data.counts.sum()
-    return states[int(np.argmax(as_good))]
+    return int(np.argmax(values >= values.max() - _ROUNDING * problem.data.counts.sum()))
 
 
 def _findings(
