@@ -20,6 +20,7 @@ from scipy.special import xlogy
 from .._data.executor import per_sample
 from .._kernels.newton.features import move_features
 from .._kernels.newton.lanes import TOWARDS_BARRIER
+from .._kernels.newton.stored import columns_of, stored_sums
 from .._kernels.newton.sweep import NO_STEP, ONE_STEP, NewtonControl, RowProblems, Sweep, sweep
 from .._model.penalties import Maximum
 from .._model.priors import NOTHING
@@ -123,12 +124,7 @@ class Terms(NamedTuple):
 
 
 def suits(problem: Problem) -> bool:
-    """Whether Newton's method can be used: shapes below 1 have no convex penalty.
-
-    Nor is it for stored cells alone, whose features have too many Hessians for so few cells.
-    """
-    if problem.data.source.stores_cells:
-        return False
+    """Whether Newton's method can be used: shapes below 1 have no convex penalty."""
     return all(factor.prior.is_log_concave for factor in problem.model.factors)
 
 
@@ -306,7 +302,6 @@ class _Sums(NamedTuple):
 
 def _sweep(problem: Problem, proposal: _Proposal, state: NewtonState) -> tuple[tuple, _Sums]:
     """Newton steps on all activations but those that had next to nothing to gain."""
-    n_features = problem.data.shape[1]
     rows, sums = problem.over_samples(
         _sweep_samples,
         (proposal.activations, state.previous.activations, state.gains),
@@ -314,7 +309,7 @@ def _sweep(problem: Problem, proposal: _Proposal, state: NewtonState) -> tuple[t
         proposal.momentum,
         proposal.atoms,
         _NEGLIGIBLE * state.gain / problem.data.total_weight,
-        _features_at_once(problem) == n_features,
+        _collects(problem),
     )
     return rows, _Sums(*sums)
 
@@ -334,8 +329,13 @@ def _sweep_samples(
     """New activations, their gains, and the target; and what `_Sums` has."""
     target = activations * totals.astype(activations.dtype)
     proposed = _beyond(target, previous, momentum) if momentum else target.copy()
+    stores = problem.data.source.stores_cells
+    before = _stored_features(problem, proposed, atoms) if stores else None
     found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, collect)
     value = float(found.values @ problem.data.weights) - em.unit_term(problem) / problem.mass
+    if before is not None:
+        at_end = _stored_features(problem, found.activations, atoms)
+        found = found._replace(features_before=before, features=at_end)
     sums = (value, *found[-4:], *prior_sums(problem, found.activations))
     return (found.activations, found.gains, target), sums
 
@@ -345,9 +345,20 @@ def _look_samples(
     problem: Problem, activations: NDArray, atoms: NDArray, first: int, last: int
 ) -> tuple[tuple, tuple]:
     """What the atoms of some features need at a point, without a step on the activations."""
-    data = problem.data._replace(source=problem.data.source.columns(first, last))
-    part = replace(problem, data=data)
-    group = np.ascontiguousarray(atoms[:, :, first:last], dtype=activations.dtype)
+    source, own = problem.data.source, slice(first, last)
+    background = problem.model.background.of_features(own)
+    part = replace(problem, model=problem.model._replace(background=background))
+    group = np.ascontiguousarray(atoms[:, :, own], dtype=activations.dtype)
+    if source.stores_cells:
+        sums = stored_sums(
+            columns_of(source.by_feature),
+            _row_problems(part, group),
+            activations,
+            problem.executor,
+            first=first,
+        )
+        return (), (sums.slopes, sums.hessian_blocks)
+    part = replace(part, data=problem.data._replace(source=source.columns(first, last)))
     still = np.zeros(len(activations))
     found = _run_sweep(part, activations.copy(), group, NO_STEP, still, 0.0, True)
     return (), (found.slopes, found.hessian_blocks)
@@ -378,18 +389,9 @@ def _run_sweep(
     collect: bool,
 ) -> Sweep:
     """A sweep over the samples, whose activations are overwritten."""
-    model, data = problem.model, problem.data
-    penalty = Maximum(problem.mass)
     return sweep(
-        data.source,
-        RowProblems(
-            model.likelihood,
-            penalty,
-            model.activations.prior,
-            atoms,
-            data.weights,
-            model.background,
-        ),
+        problem.data.source,
+        _row_problems(problem, atoms),
         np.ascontiguousarray(activations),
         control,
         problem.executor,
@@ -397,6 +399,39 @@ def _run_sweep(
         threshold=threshold,
         collect=collect,
     )
+
+
+def _row_problems(problem: Problem, atoms: NDArray) -> RowProblems:
+    """The problems of the samples, with these atoms."""
+    model = problem.model
+    return RowProblems(
+        model.likelihood,
+        Maximum(problem.mass),
+        model.activations.prior,
+        atoms,
+        problem.data.weights,
+        model.background,
+    )
+
+
+def _stored_features(problem: Problem, activations: NDArray, atoms: NDArray) -> NDArray:
+    """What each feature of a sparse matrix contributes to minus the objective."""
+    return stored_sums(
+        columns_of(problem.data.source.by_feature),
+        _row_problems(problem, atoms),
+        activations,
+        problem.executor,
+        collect=False,
+    ).features
+
+
+def _collects(problem: Problem) -> bool:
+    """Whether a sweep over samples collects what the atoms need; if not, features do in groups.
+
+    Stored cells are next to each other by feature, or by sample.
+    """
+    stores = problem.data.source.stores_cells
+    return not stores and _features_at_once(problem) == problem.data.shape[1]
 
 
 def _features_at_once(problem: Problem) -> int:
@@ -415,7 +450,7 @@ def _moves(
     for first in range(0, n_features, at_once):
         part = slice(first, min(first + at_once, n_features))
         slopes, hessian_blocks = found.slopes, found.hessian_blocks
-        if at_once < n_features:
+        if not _collects(problem):
             group = (atoms, part.start, part.stop)
             _, (slopes, hessian_blocks) = problem.over_samples(
                 _look_samples, (activations,), *group

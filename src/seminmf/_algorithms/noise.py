@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels.euclidean.priced import (
+    NO_GAPS,
+    ObservedCells,
     solve_bounded_features,
     solve_priced_rows,
     sum_for_features,
@@ -74,6 +76,15 @@ class SearchData:
     def without(self, cells: NDArray) -> SearchData:
         """The same data without some cells, by a boolean array (n, I)."""
         return replace(self, observed=np.where(cells, 0.0, self.observed))
+
+    @cached_property
+    def cells(self) -> ObservedCells:
+        """Where observed cells are; none are listed if there are no gaps and no known noise."""
+        if len(self.observed) == 1 and len(self.known) == 1:
+            return NO_GAPS
+        observed = np.broadcast_to(self.observed > 0, self.X.shape)
+        features = np.broadcast_to(np.arange(self.X.shape[1], dtype=np.int32), self.X.shape)
+        return ObservedCells(np.cumsum(observed.sum(axis=1)), features[observed])
 
     @cached_property
     def counts(self) -> NDArray:
@@ -209,14 +220,14 @@ def evaluate(search: Search, state: Found) -> float:
 
 
 def precisions(search: Search, variance: NDArray) -> tuple[NDArray, NDArray]:
-    """1 / variance of each cell, 0 in gaps; and the standard deviation of each feature's noise."""
+    """1 / variance of each cell, or one row; and the standard deviation of each feature's noise."""
     data = search.data
     variances = data.known + variance
-    precision = np.ascontiguousarray(data.observed / variances)
+    precision = np.ascontiguousarray(1 / variances)
     if len(variances) == 1:
         scale = np.sqrt(variances[0])
     else:
-        totals = np.einsum("j,ji->i", data.weights, precision)
+        totals = np.einsum("j,ji,ji->i", data.weights, precision, data.observed)
         scale = np.sqrt(data.counts / np.maximum(totals, 1e-300))
     # A feature that nothing is known of may have as much noise as any.
     seen = data.counts > 0
@@ -245,6 +256,7 @@ def _with_activations(
     minimised = solve_priced_rows(
         search.data.X,
         precision,
+        search.data.cells,
         search.data.weights,
         state.intercept,
         state.components,
@@ -276,11 +288,11 @@ def _with_components(search: Search, state: Found, precision: NDArray, scale: ND
     if model.intercept:
         values = np.column_stack([activations, np.ones(len(activations))])
     n_values = values.shape[1]
-    shared = len(precision) == 1
+    shared = data.cells is NO_GAPS
     n_features = data.X.shape[1]
     products = np.zeros((n_values, n_features))
     grams = np.zeros((n_values, n_values, 1 if shared else n_features))
-    sum_for_features(data.X, precision, data.weights, values, products, grams)
+    sum_for_features(data.X, precision, data.cells, data.weights, values, products, grams)
     grams = _symmetric(grams)
     length = np.maximum(lengths(state.components, scale), 1e-300)
     ridge = np.zeros(n_values)
@@ -390,7 +402,8 @@ def _restarted(search: Search, state: Found, precision: NDArray) -> Found:
 def _by_misfit(search: Search, state: Found, precision: NDArray) -> tuple[NDArray, NDArray]:
     """Samples, those that are fitted worst first; and the residuals (n, I)."""
     residual = search.data.X - state.intercept - state.activations @ state.components
-    misfit = np.einsum("ji,ji->j", residual * precision, residual)
+    seen = search.data.observed * precision
+    misfit = np.einsum("ji,ji->j", residual * seen, residual)
     return np.argsort(-misfit, kind="stable"), residual
 
 
@@ -418,6 +431,7 @@ def _residuals(search: Search, state: Found) -> _Residuals:
     sum_residuals(
         data.X,
         precision,
+        data.cells,
         data.weights,
         state.intercept,
         state.components,

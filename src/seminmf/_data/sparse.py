@@ -97,6 +97,7 @@ class SparseSource(_Stored):
     def __init__(self, X: Any) -> None:
         super().__init__(X)
         self._cells: Cells | None = None
+        self._by_feature: Any = None
 
     @property
     def n_cells(self) -> int:
@@ -149,6 +150,13 @@ class SparseSource(_Stored):
             numbers = np.arange(part.start, part.stop)
             samples = np.searchsorted(indptr, numbers, side="right") - 1
             yield samples, self.X.indices[part], self.X.data[part]
+
+    @property
+    def by_feature(self) -> Any:
+        """The matrix in the format CSC."""
+        if self._by_feature is None:
+            self._by_feature = self.X.tocsc()
+        return self._by_feature
 
     def cells(self, size: int) -> Cells:
         """Stored cells, in squares of `size` samples and features, one after the other."""

@@ -112,6 +112,12 @@ class Background(NamedTuple):
         """That of some samples."""
         return self if self.n_rows == 1 else self._replace(noise=self.noise[rows])
 
+    def of_features(self, part: slice) -> Background:
+        """That of some features."""
+        noise = self.noise[:, part] if self.noise.shape[1] > 1 else self.noise
+        intercept = self.intercept[part] if len(self.intercept) > 1 else self.intercept
+        return Background(noise, intercept)
+
     def of_cells(self, samples: NDArray, features: NDArray) -> NDArray:
         """The rates (2, n) of some cells."""
         rates = self.rates

@@ -1,19 +1,34 @@
 """Least squares in units of the noise, with a price on activations: X ≈ A W + b, A ≥ 0.
 
-Each cell has a precision, 1 / variance, which is 0 in a gap. Where all samples have the same
-precisions, these have one row, and so have the Gram matrices.
+Each cell has a precision, 1 / variance. Where all samples have the same precisions, these have one
+row. Without gaps samples then share a Gram matrix, and so do features; `ObservedCells` is empty. With
+gaps or precisions of their own, work grows with the number of observed cells.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._numerics.compiled import kernel, part, prefer_wide_vectors
 
+# Below this share of observed cells they are added one by one, and not by whole vectors.
+_FEW = 0.25
 # A change of a value, against its standard deviation, that counts as none.
 _NO_CHANGE = 1e-5
+
+
+class ObservedCells(NamedTuple):
+    """Where each sample's observed cells end in an array of features; or two empty arrays."""
+
+    ends: NDArray
+    features: NDArray
+
+
+NO_GAPS = ObservedCells(np.zeros(0, np.int64), np.zeros(0, np.int32))
 
 
 @part
@@ -50,6 +65,20 @@ def _gram_of_row(precision, components, gram):
 
 
 @part
+def _gather(precision, components, cells, j, seen, own):
+    """Precisions and components of a sample's cells; returns its features."""
+    first = cells.ends[j - 1] if j > 0 else 0
+    features = cells.features[first : cells.ends[j]]
+    row = precision[0 if precision.shape[0] == 1 else j]
+    for c in range(features.size):
+        seen[c] = row[features[c]]
+    for k in range(components.shape[0]):
+        for c in range(features.size):
+            own[k, c] = components[k, features[c]]
+    return features
+
+
+@part
 def _quadratic(gram, product, values):
     """½ v Q v − c v."""
     total = 0.0
@@ -63,7 +92,9 @@ def _quadratic(gram, product, values):
 
 
 @kernel
-def solve_priced_rows(X, precision, weights, centre, components, prices, most_rounds, values):
+def solve_priced_rows(
+    X, precision, cells, weights, centre, components, prices, most_rounds, values
+):
     """Activations of each sample, from where they are, in place.
 
     Returns what is minimised: the sum of ½ p (x − a W − b)² and of the prices, with the weights.
@@ -71,25 +102,27 @@ def solve_priced_rows(X, precision, weights, centre, components, prices, most_ro
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = components.shape[0]
-    shared = precision.shape[0] == 1
+    shared = cells.ends.size == 0
     gram, product = np.empty((n_components, n_components)), np.empty(n_components)
     residual, bounded = np.empty(n_features), np.ones(n_components, np.bool_)
+    seen, own = precision[0].copy(), components.copy()
+    features = np.arange(n_features).astype(cells.features.dtype)
     total = 0.0
     if shared:
-        _gram_of_row(precision[0], components, gram)
+        _gram_of_row(seen, own, gram)
     for j in range(n_samples):
-        own = precision[0 if shared else j]
         if not shared:
-            _gram_of_row(own, components, gram)
+            features = _gather(precision, components, cells, j, seen, own)
+            _gram_of_row(seen[: features.size], own[:, : features.size], gram)
         squares = 0.0
-        for i in range(n_features):
-            deviation = X[j, i] - centre[i]
-            residual[i] = own[i] * deviation
-            squares += residual[i] * deviation
+        for c in range(features.size):
+            deviation = X[j, features[c]] - centre[features[c]]
+            residual[c] = seen[c] * deviation
+            squares += residual[c] * deviation
         for k in range(n_components):
             slope = -prices[k]
-            for i in range(n_features):
-                slope += components[k, i] * residual[i]
+            for c in range(features.size):
+                slope += own[k, c] * residual[c]
             product[k] = slope
         _descend(gram, product, bounded, most_rounds, values[j])
         total += weights[j] * (0.5 * squares + _quadratic(gram, product, values[j]))
@@ -97,17 +130,29 @@ def solve_priced_rows(X, precision, weights, centre, components, prices, most_ro
 
 
 @kernel
-def sum_for_features(X, precision, weights, values, products, grams):
+def sum_for_features(X, precision, cells, weights, values, products, grams):
     """Add Σ_j w p a x and Σ_j w p a aᵀ, for each feature or, without p, for all alike."""
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_values = values.shape[1]
-    shared = precision.shape[0] == 1
-    row, seen = np.empty(n_features), np.empty(n_features)
+    shared = cells.ends.size == 0
+    row, seen = np.empty(n_features), np.zeros(n_features)
     for j in range(n_samples):
-        for i in range(n_features):
-            seen[i] = weights[j] if shared else weights[j] * precision[j, i]
-            row[i] = seen[i] * X[j, i]
+        if shared:
+            for i in range(n_features):
+                row[i] = weights[j] * X[j, i]
+        else:
+            first = cells.ends[j - 1] if j > 0 else 0
+            features = cells.features[first : cells.ends[j]]
+            if features.size < _FEW * n_features:
+                own = precision[0 if precision.shape[0] == 1 else j]
+                _add_cells(X[j], own, features, weights[j], values[j], products, grams)
+                continue
+            seen[:] = 0.0
+            for i in features:
+                seen[i] = weights[j] * precision[0 if precision.shape[0] == 1 else j, i]
+            for i in range(n_features):
+                row[i] = seen[i] * X[j, i]
         for k in range(n_values):
             value = values[j, k]
             if value == 0.0:
@@ -123,6 +168,23 @@ def sum_for_features(X, precision, weights, values, products, grams):
                 else:
                     for i in range(n_features):
                         grams[k, l, i] += both * seen[i]
+
+
+@part
+def _add_cells(x, precision, features, weight, values, products, grams):
+    """The same for a sample with few observed cells."""
+    for k in range(values.size):
+        value = weight * values[k]
+        if value == 0.0:
+            continue
+        for i in features:
+            products[k, i] += value * precision[i] * x[i]
+        for l in range(k + 1):
+            both = value * values[l]
+            if both == 0.0:
+                continue
+            for i in features:
+                grams[k, l, i] += both * precision[i]
 
 
 @kernel
@@ -169,7 +231,9 @@ def _leverage(components, i, active, n_active, factor, solved):
 
 
 @kernel
-def sum_residuals(X, precision, weights, centre, components, values, least, squares, leverages):
+def sum_residuals(
+    X, precision, cells, weights, centre, components, values, least, squares, leverages
+):
     """Add each feature's Σ_j w (x − a W − b)² and Σ_j w h over observed cells.
 
     h is the leverage of a cell on its sample's fit by the components that are active there: those
@@ -178,27 +242,28 @@ def sum_residuals(X, precision, weights, centre, components, values, least, squa
     prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = components.shape[0]
-    shared = precision.shape[0] == 1
+    shared = cells.ends.size == 0
     gram, factor = np.empty((n_components, n_components)), np.empty((n_components, n_components))
     active, solved = np.empty(n_components, np.int64), np.empty(n_components)
+    seen, own = precision[0].copy(), components.copy()
+    features = np.arange(n_features).astype(cells.features.dtype)
     if shared:
-        _gram_of_row(precision[0], components, gram)
+        _gram_of_row(seen, own, gram)
     for j in range(n_samples):
-        own = precision[0 if shared else j]
         if not shared:
-            _gram_of_row(own, components, gram)
+            features = _gather(precision, components, cells, j, seen, own)
+            _gram_of_row(seen[: features.size], own[:, : features.size], gram)
         n_active = 0
         for k in range(n_components):
             if values[j, k] > least[k] and gram[k, k] > 0.0:
                 active[n_active] = k
                 n_active += 1
         _factorise(gram, active, n_active, factor)
-        for i in range(n_features):
-            if own[i] == 0.0:
-                continue
+        for c in range(features.size):
+            i = features[c]
             residual = X[j, i] - centre[i]
             for k in range(n_components):
-                residual -= values[j, k] * components[k, i]
+                residual -= values[j, k] * own[k, c]
             squares[i] += weights[j] * residual * residual
-            leverage = _leverage(components, i, active, n_active, factor, solved)
-            leverages[i] += weights[j] * own[i] * leverage
+            leverage = _leverage(own, c, active, n_active, factor, solved)
+            leverages[i] += weights[j] * seen[c] * leverage

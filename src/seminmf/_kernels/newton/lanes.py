@@ -63,8 +63,8 @@ _NOTHING = (1e-37, 1e-300)
 # What the line search takes for rounding, against the value of a row.
 _ROUNDING = (1e-7, 1e-15)
 # What is collected for the atoms must not leave the range of float32, where data are of that type.
-_LARGEST_U = np.float32(1e6)
-_LARGEST_Q = np.float32(1e12)
+LARGEST_U = np.float32(1e6)
+LARGEST_Q = np.float32(1e12)
 
 
 @part
@@ -328,8 +328,8 @@ def _keep(chunk, first, count, columns):
     lane = lanes(curvatures)
     one = type(curvatures[0, 0])(1)
     ones, zero = splat(one), splat(one - one)
-    most_u, least_u = splat(one * _LARGEST_U), splat(one / _LARGEST_U)
-    most_q = splat(one * _LARGEST_Q)
+    most_u, least_u = splat(one * LARGEST_U), splat(one / LARGEST_U)
+    most_q = splat(one * LARGEST_Q)
     below = n_features * block
     for i in range(count):
         for half in range(0, width, lane):

@@ -42,7 +42,7 @@ _WAITING = 1 << 21
 # Rows and columns of a product that are computed at a time.
 _ROWS, _COLUMNS = 16, 64
 # Activations below this have no part in the atoms' Hessian: their squares may be out of range.
-_LEAST_ACTIVATION = np.float32(1e-12)
+LEAST_ACTIVATION = np.float32(1e-12)
 # A sample that gained less than this share of the threshold is taken for one that gained it.
 _LEAST_GAIN = 1 / 64
 
@@ -123,7 +123,7 @@ def _collect(block, n_samples, sums):
         for l in range(size):
             value = values[k, l]
             weighted[0, k, l] = value * weights[l]
-            values[k, l] = value if value > _LEAST_ACTIVATION else 0
+            values[k, l] = value if value > LEAST_ACTIVATION else 0
         for m in range(k + 1):
             for l in range(size):
                 pairs[0, pair, l] = values[k, l] * values[m, l] * weights[l]
