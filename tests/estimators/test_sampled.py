@@ -154,7 +154,7 @@ def test_components_are_held_where_noise_grows():
     for seed in range(4):
         X, _, components, _ = growing(seed, 400)
         found = model().fit(X)
-        assert found._growing_noise > 0.5
+        assert found._growing_noise > 0.2
         held.append(components_held(found, components))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gibbs, "with_growth", lambda sampling, state: sampling)

@@ -296,9 +296,10 @@ def with_growth(problem: Sampling, state: Chain) -> Sampling:
     sums, counts = ShareSums.empty(len(state.variance)), np.zeros(len(state.variance))
     for block in all_blocks(problem.data.source):
         rows, weights = block.samples, problem.data.weights[block.samples]
-        fitted = state.activations[rows] @ state.components + state.intercept
-        errors = (block.X / problem.unit - fitted) / np.sqrt(state.variance)
-        sums.add(errors, activations[rows] @ sizes, weights)
+        noise = np.sqrt(state.variance)
+        fitted = state.activations[rows] @ state.components / noise
+        errors = (block.X / problem.unit - state.intercept) / noise - fitted
+        sums.add(errors, fitted, activations[rows] @ sizes, weights)
         counts += weights @ ~np.isnan(errors)
     share, log_total = sums.best(counts)
     if share == 0:

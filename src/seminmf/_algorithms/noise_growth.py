@@ -2,7 +2,8 @@
 
 The variance of a cell is σ_i² (1 − g + g m_ji / m_i). m_ji = Σ_k a_jk |W_ki| is what components put
 into it, m_i its mean over the samples, and g the share of the noise that grows: 0 for noise that is
-the same in all samples, nearly 1 for numbers that are counts over M. Intervals of components would
+the same in all samples, 1 for numbers that are counts over M; here it is
+below the signal's part of all squares. Intervals of components would
 be too narrow without it: samples that have much of a component say less than their number tells.
 """
 
@@ -14,7 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Shares that are compared, and nats by which one has to be better than none.
-_SHARES, _CLEAR = (*np.linspace(0.0, 0.9, 10), 0.95, 0.98), 10.0
+_SHARES, _CLEAR = tuple(float(share) for share in np.linspace(0.0, 0.9, 10)), 10.0
+# So much less than the signal's part of all squares a share is at the least. Where there is as much
+# noise as signal, that of a single cell is not known: samples that seem to have none would get next
+# to no noise, and lead the chain astray.
+_UNKNOWN = 0.2
 
 
 class NoiseGrowth(NamedTuple):
@@ -65,19 +70,23 @@ class ShareSums(NamedTuple):
         Σ_j of squared residuals over their relative variances.
     logarithms : (S,) array
         Σ of the logarithms of these.
+    signal : (1,) array
+        Σ of the squares of the signal, in units of the noise.
     """
 
     squares: NDArray
     logarithms: NDArray
+    signal: NDArray
 
     @classmethod
     def empty(cls, n_features: int) -> ShareSums:
         """Zeros."""
-        return cls(np.zeros((len(_SHARES), n_features)), np.zeros(len(_SHARES)))
+        return cls(np.zeros((len(_SHARES), n_features)), np.zeros(len(_SHARES)), np.zeros(1))
 
-    def add(self, errors: NDArray, signal: NDArray, weights: NDArray) -> None:
-        """Add some samples: residuals, NaN in gaps, and m_ji / m_i."""
+    def add(self, errors: NDArray, fitted: NDArray, signal: NDArray, weights: NDArray) -> None:
+        """Add some samples: residuals, NaN in gaps, and the fit, in units of noise; m_ji / m_i."""
         seen = ~np.isnan(errors)
+        self.signal[0] += weights @ np.einsum("ji,ji,ji->j", seen, fitted, fitted)
         squares = np.where(seen, errors, 0.0) ** 2
         for number, share in enumerate(_SHARES):
             relative = relative_variances(share, signal)
@@ -89,6 +98,8 @@ class ShareSums(NamedTuple):
         seen = counts > 0
         variances = np.maximum(self.squares[:, seen] / counts[seen], np.finfo(float).tiny)
         nats = -0.5 * (np.log(variances) @ counts[seen] + self.logarithms)
+        most = self.signal[0] / (self.signal[0] + counts.sum()) - _UNKNOWN
+        nats[1:][np.array(_SHARES[1:]) > most] = -np.inf
         number = int(np.argmax(nats))
         if not nats[number] > nats[0] + _CLEAR:
             return 0.0, 0.0

@@ -364,7 +364,7 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         """Means of the activations, and draws (n_draws, n_gaps) of new observations in gaps."""
         if self.posterior_ == "mean-field":
             return super()._drawn_gaps(problem, gaps, n_draws, random)
-        draws, told = self._draws(), self._is_told(problem)
+        draws, told, unit = self._draws(), self._is_told(problem), self.dispersion_
         n_kept, integers = len(draws.atoms), self._likelihood().integers
         means, _, activations = drawn_activations(problem, draws, told, keep=True)
         samples, features = gaps
@@ -379,7 +379,7 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
                 draw[:] = problem.model.likelihood.draw(rate0, rate1, random)
                 continue
             draw[:] = rate0 - rate1
-            noise = known if told else draws.noise_of(number, features, rate0 + rate1)
+            noise = known if told else draws.noise_of(number, features, (rate0 + rate1) / unit)
             other = draws.intercept[number, features] + noise * random.normal(size=len(samples))
             draw += other * self.dispersion_
         return means.astype(problem.dtype), observations
