@@ -254,7 +254,7 @@ def r2_ratio(X: NDArray, n_components: int, seed: int) -> tuple[float, bool]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X)
-    words = ("explained", "is empty", "are empty")
+    words = ("explained", "is empty", "are empty", "could reach")
     warned = any(word in str(each.message) for each in caught for word in words)
     return float(model.r2_ / best), warned
 

@@ -127,6 +127,9 @@ class SkellamSNMF(NoisySkellamSNMF):
         Whether that run met the rule of `tol`.
     stop_reason_ : {"tolerance", "max_iter", "interrupted"}
         Why that run ended: by the rule of `tol`, for want of iterations, or by Ctrl-C.
+    solver_ : {"newton", "em"}
+        The solver that was used: `solver="newton"` falls back to EM where a prior's shape is below
+        1. "unknown" for files of before.
     dispersion_ : float
         The dispersion, in the unit of X; 1 for integers. With `dispersion=0.0` it is that of the
         residuals, 2ΣD / degrees of freedom, in which `score` measures.
@@ -183,8 +186,9 @@ class SkellamSNMF(NoisySkellamSNMF):
             **NOISE_SCALARS,
             "dispersion_": float,
             "objective_": float,
+            "solver_": str,
         },
-        defaults=dict.fromkeys(NOISE_SCALARS, float("nan")),
+        defaults={**dict.fromkeys(NOISE_SCALARS, float("nan")), "solver_": "unknown"},
         older_parameters=before_dispersion,
         has_priors=True,
         stream_atoms="atoms_",
@@ -312,6 +316,7 @@ class SkellamSNMF(NoisySkellamSNMF):
             run = partial(self._run, problem, runner, atoms, activations, found, random)
             n_init = self._n_starts(data) if found is None else 1
             best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], n_init)
+            self._note_solver(problem)
             self._publish(problem, best.result)
         starts = best if found is None else found
         self._publish_starts(starts.stability, starts.n_same)
@@ -371,6 +376,10 @@ class SkellamSNMF(NoisySkellamSNMF):
             state = state._replace(activations=problem.executor.scatter(given))
         return em.above_floor(problem, state)
 
+    def _note_solver(self, problem: Problem) -> None:
+        """Say which solver can be used for this problem."""
+        self.solver_ = choose_algorithm(self.solver, self.acceleration, problem)[0].lower()
+
     def _needs_spread(self, problem: Problem) -> bool:
         """Whether a start must not have zeros."""
         name, _ = choose_algorithm(self.solver, self.acceleration, problem)
@@ -411,6 +420,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.objective_ = value
         self._publish_stream()
         self._publish_explained(problem, self.activations_, warn=False)
+        self._note_solver(problem)
         new = dispersion(problem, problem.data.total_weight * result.data_term)
         share = minibatch.step_weight(self._stream.n_steps - 1)
         self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new

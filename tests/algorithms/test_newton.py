@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import data_of, problem_of
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import SkellamSNMF
 from seminmf._algorithms import em, loop, newton, vb
@@ -248,3 +250,44 @@ def test_posteriors_are_solved_to_precision():
     atoms, _ = problem.model.atoms.prior.geometric_means(atom_shape)
     (following,), _ = vb.step_samples(problem, shape.copy(), atoms)
     assert_allclose(following, shape, rtol=1e-9)
+
+
+# --- Sparse data and many components ---
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"dispersion": 0.0}, {"likelihood": "integer"}, {"fit_intercept": True}]
+)
+def test_sparse_and_dense_end_at_the_same(options):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, 8.0, (150, 3)) @ rng.normal(size=(3, 20)) + rng.normal(size=(150, 20))
+    X = np.rint(X) if options.get("likelihood") == "integer" else X
+    seen = rng.random(X.shape) < 0.4
+    weights = rng.uniform(0.5, 2.0, 150)
+    stored = sparse.csr_matrix((X[seen], np.nonzero(seen)), shape=X.shape)
+    fits = [
+        SkellamSNMF(3, random_state=0, tol=1e-6, **options).fit(data, sample_weight=weights)
+        for data in (stored, np.where(seen, X, np.nan))
+    ]
+    assert [fit.solver_ for fit in fits] == ["newton", "newton"]
+    assert fits[0].objective_ == pytest.approx(fits[1].objective_, rel=1e-6)
+    assert_allclose(fits[0].components_, fits[1].components_, atol=1e-4)
+    for fit in fits:
+        assert np.all(np.diff(fit.objectives_) >= -1e-9 * abs(fit.objective_))
+
+
+def test_groups_of_features_have_their_noise():
+    """Many components, whose Hessians are collected for some features at a time."""
+    rng = np.random.default_rng(1)
+    K = 40
+    X = rng.gamma(0.5, 1.0, (200, K)) @ rng.normal(size=(K, 120)) + rng.normal(size=(200, 120))
+    model = SkellamSNMF(K, random_state=0, n_init=1, max_iter=5, tol=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X)
+    assert np.all(np.diff(model.objectives_) >= 0)
+
+
+def test_a_shape_below_1_falls_back_to_em():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    model = SkellamSNMF(2, activation_shape_prior=0.5, random_state=0).fit(X)
+    assert model.solver_ == "em"

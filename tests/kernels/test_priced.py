@@ -95,7 +95,7 @@ def test_leverages_are_those_of_the_hat_matrix(gaps):
 
 
 def test_gaps_may_have_one_row_of_precisions():
-    """Cells that are left out are gaps, whatever their precision; few of them are added one by one."""
+    """Cells that are left out are gaps, whatever their precision; few are added one by one."""
     X, W, precision, centre, prices = make(False, J=20, I=40)
     seen = np.random.default_rng(3).random(X.shape) < np.linspace(0.02, 0.9, 20)[:, None]
     weights = np.ones(len(X))

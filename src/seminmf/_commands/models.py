@@ -136,6 +136,7 @@ def summary(model: Any) -> dict[str, Any]:
         "converged": model.converged_,
         "stop_reason": model.stop_reason_,
         "n_iter": model.n_iter_,
+        "solver": getattr(model, "solver_", None),
         "posterior": getattr(model, "posterior_", None),
         objective.rstrip("_"): getattr(model, objective),
         "dispersion": getattr(model, "dispersion_", None),

@@ -35,6 +35,8 @@ _CLEAR_LEAD = 2e-3
 _START_ROUNDS = 100
 # Above this R² nobody asks whether noise that is the same in all features would explain more.
 _MUCH_EXPLAINED = 0.7
+# Features whose sizes differ by less are of about the same size.
+_ALIKE = 3.0
 # A dispersion is at least so large next to the largest noise, by what types allow.
 _RANGE = {"float32": 1e-3, "float64": 1e-6}
 # The intercept takes at most this share of what rates noise has.
@@ -205,9 +207,11 @@ def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float
     """R² that as many components reach, if all features have the same noise.
 
     Features count by their noise, and those with little of it may be small. Where much is explained
-    all the same, nobody asks.
+    all the same, or features are of about the same size, nobody asks.
     """
-    if problem.model.noise != "feature" or search.r2(problem, best) > _MUCH_EXPLAINED:
+    sizes = problem.sizes[problem.has_values]
+    alike = sizes.max() < _ALIKE**2 * sizes.min()
+    if alike or problem.model.noise != "feature" or search.r2(problem, best) > _MUCH_EXPLAINED:
         return float("nan")
     same = problem._replace(model=problem.model._replace(noise="same"))
     n_components = len(best.components)

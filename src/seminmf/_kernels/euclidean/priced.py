@@ -1,8 +1,8 @@
 """Least squares in units of the noise, with a price on activations: X ≈ A W + b, A ≥ 0.
 
 Each cell has a precision, 1 / variance. Where all samples have the same precisions, these have one
-row. Without gaps samples then share a Gram matrix, and so do features; `ObservedCells` is empty. With
-gaps or precisions of their own, work grows with the number of observed cells.
+row. Without gaps samples then share a Gram matrix, and so do features; `ObservedCells` is empty.
+With gaps or precisions of their own, work grows with the number of observed cells.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""What the atoms' Newton step needs of a sparse matrix: from its stored cells, feature by feature.
+"""What the atoms' Newton step needs of a sparse matrix: from its cells, feature by feature.
 
-A sweep over samples would add each cell to the Hessian of another feature. Here a feature's cells are
-one after the other, so that its sums stay in the cache, and no two threads write to the same.
+A sweep over samples would add each cell to the Hessian of another feature. Here the cells of a
+feature are one after the other, so that its sums stay in the cache, and no two threads write to the
+same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +52,8 @@ class StoredSums(NamedTuple):
 def _add_features(likelihood, columns, rows, background, atoms, start, features, slopes, hessians):
     """Sums of consecutive features, the first of which is `start` in the columns.
 
-    `background`, `atoms` (n, 2, K) and all sums are of these features; `slopes` (n, 2, K) and `hessians`
-    (n, 3, pairs) are left out if they are empty.
+    `background`, `atoms` (n, 2, K) and all sums are of these features; `slopes` (n, 2, K) and
+    `hessians` (n, 3, pairs) are left out if they are empty.
     """
     ends, samples, values = columns
     activations, weights = rows
@@ -152,7 +154,7 @@ def _ranges(columns: Columns, first: int, n_features: int) -> Sequence[tuple[int
     before = columns.ends[first - 1] if first > 0 else 0
     targets = np.linspace(before, ends[-1], _TASKS + 1)[1:-1]
     edges = np.unique([0, *np.searchsorted(ends, targets), n_features])
-    return [(int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False)]
+    return [(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 def columns_of(by_feature: Any) -> Columns:
