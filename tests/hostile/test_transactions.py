@@ -161,7 +161,7 @@ def test_failures_inside_of_a_fit(monkeypatch, name, place, error):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_warnings_that_are_errors(name):
-    model = fitted(name)
+    model = fitted(name).set_params(max_iter=2)
     before = state(model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
