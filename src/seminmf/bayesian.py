@@ -105,9 +105,10 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         How VBEM is extrapolated. An iteration is then a cycle of three or four passes over the
         data, of which two are the paper's iterations; the bound never falls. With None an
         iteration is the paper's.
-    init : {"random", "kmeans", "svd", "prior", "map"}, default="random"
-        Start values, where `fit` is not given any. "map" is the maximum a posteriori, found by
-        Newton's method from a random start.
+    init : {"auto", "random", "kmeans", "svd", "prior", "map"}, default="auto"
+        Start values, where `fit` is not given any. "auto" is of several kinds where noise is sought
+        (samples, means of samples that point the same way, random numbers), and else "random".
+        "map" is the maximum a posteriori, found by Newton's method from a random start.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best is kept. "auto" is 10 where noise is sought, which costs
         little, and else 1.
@@ -250,7 +251,7 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         atom_shape_prior: ArrayLike | str = "auto",
         posterior: str = "auto",
         acceleration: str | None = "squarem",
-        init: str = "random",
+        init: str = "auto",
         n_init: int | str = "auto",
         max_iter: int = 3000,
         tol: float = 1e-4,

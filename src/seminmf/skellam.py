@@ -75,8 +75,9 @@ class SkellamSNMF(NoisySkellamSNMF):
         How EM is extrapolated; "newton" has its own way. An iteration is then a cycle of three or
         four passes over the data, of which two are the paper's iterations; the objective never
         falls. With None an iteration is the paper's.
-    init : {"random", "kmeans", "svd", "prior"}, default="random"
-        Start values, where `fit` is not given any.
+    init : {"auto", "random", "kmeans", "svd", "prior"}, default="auto"
+        Start values, where `fit` is not given any. "auto" is of several kinds where noise is sought
+        (samples, means of samples that point the same way, random numbers), and else "random".
     n_init : int or "auto", default="auto"
         Number of starts, of which the best is kept. "auto" is 10 where noise is sought, which costs
         little, and else 1.
@@ -208,7 +209,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         atom_shape_prior: ArrayLike = 1.0,
         solver: str = "newton",
         acceleration: str | None = "squarem",
-        init: str = "random",
+        init: str = "auto",
         n_init: int | str = "auto",
         max_iter: int = 3000,
         tol: float = 1e-4,

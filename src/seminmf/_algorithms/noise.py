@@ -13,6 +13,7 @@ back: too small a price lets components follow the noise, too large a price shri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -322,20 +323,17 @@ def fitted_components(search: Search, activations: NDArray, components: NDArray)
     return _with_components(search, state, *precisions(search, state.variance)).components
 
 
-def from_worst_samples(search: Search, n_components: int) -> NDArray:
-    """Components that are samples: one after the other, that which those before it fit worst.
+def added_sample(search: Search, state: Found, k: int, choose: Callable[[NDArray], int]) -> Found:
+    """The state whose component k is what is left of a sample, chosen by how badly each is fitted.
 
-    What a few samples have in common, and most have not, is found from here; from random components
-    it often is not.
+    `choose` sees the misfit of each sample.
     """
-    components = np.zeros((n_components, len(search.sizes)))
-    state = first(search, components, 0.0)
     precision, scale = precisions(search, state.variance)
-    for k in range(n_components):
-        state, _ = _with_activations(search, state, precision, scale)
-        order, residual = _by_misfit(search, state, precision)
-        state.components[k] = _as_component(search, residual, order[0])
-    return state.components
+    state, _ = _with_activations(search, state, precision, scale)
+    misfit, residual = _misfit(search, state, precision)
+    components = state.components.copy()
+    components[k] = _as_component(search, residual, choose(misfit))
+    return state._replace(components=components)
 
 
 def r2(search: Search, state: Found) -> float:
@@ -392,19 +390,19 @@ def _restarted(search: Search, state: Found, precision: NDArray) -> Found:
     dead = np.flatnonzero(~(state.activations.max(axis=0) > 0) & ~search.model.frozen)
     if not len(dead):
         return state
-    order, residual = _by_misfit(search, state, precision)
+    misfit, residual = _misfit(search, state, precision)
+    order = np.argsort(-misfit, kind="stable")
     components = state.components.copy()
     for k, j in zip(dead, order, strict=False):
         components[k] = _as_component(search, residual, j)
     return state._replace(components=components)
 
 
-def _by_misfit(search: Search, state: Found, precision: NDArray) -> tuple[NDArray, NDArray]:
-    """Samples, those that are fitted worst first; and the residuals (n, I)."""
+def _misfit(search: Search, state: Found, precision: NDArray) -> tuple[NDArray, NDArray]:
+    """How badly each sample is fitted, in units of the noise; and the residuals (n, I)."""
     residual = search.data.X - state.intercept - state.activations @ state.components
     seen = search.data.observed * precision
-    misfit = np.einsum("ji,ji->j", residual * seen, residual)
-    return np.argsort(-misfit, kind="stable"), residual
+    return np.einsum("ji,ji->j", residual * seen, residual), residual
 
 
 def _as_component(search: Search, residual: NDArray, j: int) -> NDArray:

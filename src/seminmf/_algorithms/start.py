@@ -1,4 +1,4 @@
-"""Start values: "random", "kmeans", "svd" and "prior"."""
+"""Start values: "auto", "random", "kmeans", "svd" and "prior"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .._model.priors import normalise
 from .em import Factors
 from .problem import Problem
 
-METHODS = ("random", "kmeans", "svd", "prior")
+# "auto" is "random" here; the search for noise has more ways.
+METHODS = ("auto", "random", "kmeans", "svd", "prior")
 
 # K-means and SVD look at this many samples at the most, and at no more cells than this.
 _MOST_ROWS, _LEAST_ROWS = 10_000, 1_000
@@ -68,7 +69,7 @@ def start(problem: Problem, method: str, random: RandomState) -> Factors:
     if method == "prior":
         atoms = _prior_atoms(problem, random)
         rows, _ = problem.over_samples(_prior_samples, ())
-    elif method == "random":
+    elif method in ("auto", "random"):
         atoms = normalise(random.uniform(size=(2, n_components, n_features)))
         rows, _ = problem.over_samples(_share_samples, (), 1.0, _least_share(problem))
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from itertools import cycle, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._algorithms import noise as search
+from .._algorithms import noise_starts
 from .._algorithms.noise import Found, Search, SearchData, SearchModel
 from .._algorithms.start import Filled, from_kmeans, from_svd
 from .._data.source import Data
@@ -27,12 +29,13 @@ _MOST_WORK, _LEAST_ROWS = 1 << 25, 500
 _TRIAL_CELLS = 50_000
 # Nats for each cell that two searches may differ by and have found the same.
 _ROUNDING = 1e-9
-# The last of several random starts is none: samples, each fitted worst by those before it.
-_WORST_SAMPLES = "worst samples"
-# Nats for each cell by which a search is clearly better than another.
-_CLEAR_LEAD = 2e-3
+# What several starts are by default: one of the first kind, and the others in turn. One start alone
+# is the best of one of each kind, after so many rounds.
+_KINDS, _SKETCH_ROUNDS = tuple(noise_starts.METHODS), 30
 # Rounds of a search from each start.
 _START_ROUNDS = 100
+# Steps from the first price to that which is chosen, and rounds in each.
+_PRICE_STEPS, _STEP_ROUNDS = 5, 30
 # Above this R² nobody asks whether noise that is the same in all features would explain more.
 _MUCH_EXPLAINED = 0.7
 # Features whose sizes differ by less are of about the same size.
@@ -166,22 +169,20 @@ def find_noise(
     searcher = Searcher(runner)
     price = FIRST_PRICE if options.price is None else options.price
     if given.atoms is not None and not np.isnan(given.atoms).any():
-        n_init = 1  # all starts would be the same
-    inits = [init] * n_init
-    if n_init > 1 and init == "random":
-        inits[-1] = _WORST_SAMPLES
+        init, n_init = "random", 1  # all starts would be the same
     begin = partial(_start, data, trial, given, trial_rows, unit, random)
-    states = _from_starts(trial, begin, inits, price, searcher)
+    states = _from_starts(trial, begin, init, n_init, price, searcher)
     best = _best(trial, states)
-    others = [state.components for state in states if state is not best]
-    stability = compared(best.components, others)
     refits = given.atoms is not None
     r2_of_same_noise = float("nan") if refits else _r2_of_same_noise(trial, best, searcher)
     if options.price is None:
         price = choose_price(trial, best, searcher)
+    others = [state.components for state in states if state is not best]
+    stability = compared(best.components, others)
+    best = _at_price(trial, best, price, searcher)
     if problem is not trial:
         best = best._replace(activations=np.zeros((len(rows), len(best.components))))
-    best = searcher.run(problem, best._replace(price=price))
+        best = searcher.run(problem, best)
     found = _findings(data, problem, options, best, stability, unit, searcher.interrupted)
     return found._replace(r2_of_same_noise=r2_of_same_noise)
 
@@ -189,18 +190,39 @@ def find_noise(
 def _from_starts(
     problem: Search,
     begin: Callable[[str], NDArray],
-    inits: list[str],
+    init: str,
+    n_init: int,
     price: float,
     searcher: Searcher,
 ) -> list[Found]:
     """What searches from several starts find; fewer after Ctrl-C."""
-    states: list[Found] = []
-    for init in inits:
-        first = search.first(problem, begin(init), price)
-        states.append(searcher.run(problem, first, _START_ROUNDS))
-        if searcher.interrupted:
-            break
-    return states
+
+    def run(kinds: list[str], n_rounds: int) -> list[Found]:
+        states: list[Found] = []
+        for kind in kinds:
+            state = search.first(problem, begin(kind), price)
+            states.append(searcher.run(problem, state, n_rounds))
+            if searcher.interrupted:
+                break
+        return states
+
+    if init != "auto":
+        return run([init] * n_init, _START_ROUNDS)
+    if n_init > 1:
+        others = islice(cycle(_KINDS[1:]), n_init - 1)
+        return run([_KINDS[0], *others], _START_ROUNDS)
+    sketch = _best(problem, run(list(_KINDS), _SKETCH_ROUNDS))
+    return [searcher.run(problem, sketch, _START_ROUNDS)]
+
+
+def _at_price(problem: Search, state: Found, price: float, searcher: Searcher) -> Found:
+    """Where a search ends with another price, which is reached in small steps.
+
+    A step that is large may lead to other components, and small differences decide to which.
+    """
+    for step in np.geomspace(state.price, price, _PRICE_STEPS + 1)[1:-1]:
+        state = searcher.run(problem, state._replace(price=float(step)), _STEP_ROUNDS)
+    return searcher.run(problem, state._replace(price=price))
 
 
 def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float:
@@ -215,7 +237,8 @@ def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float
         return float("nan")
     same = problem._replace(model=problem.model._replace(noise="same"))
     n_components = len(best.components)
-    starts = best.components, search.from_worst_samples(same, n_components)
+    worst = noise_starts.worst_samples(same, n_components, RandomState(0))
+    starts = best.components, worst
     states = (
         searcher.run(same, search.first(same, start, best.price), _START_ROUNDS) for start in starts
     )
@@ -262,15 +285,14 @@ def _start(
     init: str,
 ) -> NDArray:
     """Components to start from, in the unit of computations; those given, where they are."""
-    n_components, n_features = len(given.frozen), data.shape[1]
-    if init == _WORST_SAMPLES:
-        components = search.from_worst_samples(problem, n_components)
-    elif init in ("kmeans", "svd"):
+    n_components = len(given.frozen)
+    if init in ("kmeans", "svd"):
         filled = Filled.from_summary(data.source, data.summary, unit)
         build = from_kmeans if init == "kmeans" else from_svd
         components, _ = build(filled, n_components, random)
     else:
-        components = random.normal(size=(n_components, n_features)) * np.sqrt(problem.sizes)
+        build_any = noise_starts.METHODS.get(init, noise_starts.random_numbers)
+        components = build_any(problem, n_components, random)
     if given.activations is not None and given.atoms is None:
         # How large they are is left to the components.
         sizes = given.activations.max(axis=0)
@@ -285,26 +307,28 @@ def _start(
 
 
 def _best(problem: Search, states: list[Found]) -> Found:
-    """The best of some searches, compared at the same noise: the median of what they found.
+    """The best of some searches, each compared with the best before it."""
+    # In the order of what they reach at the noise of their own, and not in that of the starts.
+    values = [search.evaluate(problem, state) for state in states]
+    first, *others = np.argsort(np.negative(values), kind="stable")
+    best = states[first]
+    for number in others:
+        best = states[number] if _is_better(problem, states[number], best) else best
+    return best
 
-    A start that is clearly ahead at the noise of its own comes first. A little it may be ahead for
-    explaining a single feature to the end, whose noise is then next to none.
+
+def _is_better(problem: Search, other: Found, best: Found) -> bool:
+    """Whether a search is better than another at the larger noise of the two, by feature.
+
+    At the noise of its own one may be ahead for explaining a single feature to the end, whose noise
+    is then next to none.
     """
-    if len(states) == 1:
-        return states[0]
-    variance = np.median([state.variance for state in states], axis=0)
-    alike = (state._replace(variance=variance) for state in states)
-    best = states[_first_largest(problem, alike)]
-    ahead = states[_first_largest(problem, states)]
-    lead = search.evaluate(problem, ahead) - search.evaluate(problem, best)
-    return ahead if lead > _CLEAR_LEAD * problem.data.counts.sum() else best
-
-
-def _first_largest(problem: Search, states: Iterable[Found]) -> int:
-    """The first of those with the largest objective."""
-    values = np.array([search.evaluate(problem, state) for state in states])
-    # Starts may be the same but for their order, on which rounding must not decide.
-    return int(np.argmax(values >= values.max() - _ROUNDING * problem.data.counts.sum()))
+    larger = np.maximum(other.variance, best.variance)
+    found, before = (
+        search.evaluate(problem, state._replace(variance=larger)) for state in (other, best)
+    )
+    # Starts may be the same but for rounding, which must not decide.
+    return found > before + _ROUNDING * problem.data.counts.sum()
 
 
 def _findings(

@@ -61,7 +61,12 @@ def _nats_of_held_cells(problem: Search, state: Found, searcher: Searcher) -> ND
 
 
 def _share_for_components(problem: Search, state: Found) -> float:
-    """What share of the price that predicts best the components get."""
+    """What share of the price that predicts best the components get.
+
+    Components that are at least 0 are held by that bound, and the price does less to them.
+    """
+    if problem.model.positive:
+        return 1.0
     n_fitted = state.activations.size + state.components.size
     n_observed = np.broadcast_to(problem.data.observed > 0, problem.data.X.shape).sum()
     cells_each = n_observed / n_fitted
