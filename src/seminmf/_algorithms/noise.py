@@ -35,7 +35,7 @@ from .loop import Info, Stopping
 _EVERY, _FIRST_NOISE = 5, 10
 # Each feature's noise counts as so many more cells, as a share of those it has, that have the noise
 # of all features alike, in units of the feature: no residuals are too small to be true.
-_POOLED = 0.02
+POOLED = 0.02
 # At least this share of all cells is left to judge the noise by, however many components there are.
 _LEAST_FREEDOM = 0.05
 # Variance of the noise that is not gone below, against the mean square of a feature.
@@ -240,12 +240,10 @@ def lengths(components: NDArray, scale: NDArray) -> NDArray:
     return np.sqrt(np.einsum("ki,ki->k", components / scale, components / scale))
 
 
-def held_errors(search: Search, state: Found, cells: NDArray, scale: NDArray) -> float:
-    """Sum of squares of cells that were held back, in units of a scale (I,) of the features."""
-    fitted = state.activations @ state.components + state.intercept
-    errors = ((search.data.X - fitted) / scale)[cells]
-    weights = np.broadcast_to(search.data.weights[:, None], cells.shape)[cells]
-    return float(np.sum(weights * errors * errors))
+def squared_errors(search: Search, state: Found, weights: NDArray) -> NDArray:
+    """Sum of squares of each feature's errors, with weights (n, I) of cells."""
+    errors = search.data.X - state.activations @ state.components - state.intercept
+    return np.einsum("j,ji,ji,ji->i", search.data.weights, weights, errors, errors)
 
 
 def _with_activations(
@@ -338,11 +336,10 @@ def added_sample(search: Search, state: Found, k: int, choose: Callable[[NDArray
 
 def r2(search: Search, state: Found) -> float:
     """R² of the observed cells, around the intercept, in the unit of X."""
-    cells = np.broadcast_to(search.data.observed > 0, search.data.X.shape)
-    unit = np.ones_like(search.sizes)
+    observed = np.broadcast_to(search.data.observed, search.data.X.shape)
     nothing = state._replace(activations=np.zeros_like(state.activations))
-    whole = held_errors(search, nothing, cells, unit)
-    return 1 - held_errors(search, state, cells, unit) / whole if whole > 0 else 0.0
+    whole = float(squared_errors(search, nothing, observed).sum())
+    return 1 - float(squared_errors(search, state, observed).sum()) / whole if whole > 0 else 0.0
 
 
 def is_undecided(search: Search, state: Found) -> bool:
@@ -453,6 +450,6 @@ def _residual_variance(search: Search, state: Found) -> NDArray:
     if model.noise == "same":
         common = squares.sum() / freedom
         return np.full(len(sizes), max(common, _LEAST_VARIANCE * sizes.mean()))
-    left = np.maximum(counts - used, 0) + _POOLED * counts
-    variance = (squares + _POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
+    left = np.maximum(counts - used, 0) + POOLED * counts
+    variance = (squares + POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
     return np.clip(variance, _LEAST_VARIANCE * sizes, sizes)

@@ -10,7 +10,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._algorithms import noise as search
-from .._algorithms.noise import Found, Search
+from .._algorithms.noise import POOLED, Found, Search
 from .searcher import Searcher
 
 # The price of the first searches; with fewer cells than this it is the last one, too.
@@ -42,22 +42,39 @@ def choose_price(problem: Search, state: Found, searcher: Searcher) -> float:
 
 
 def _nats_of_held_cells(problem: Search, state: Found, searcher: Searcher) -> NDArray:
-    """Log-likelihood of cells that were held back, for each price, at the best noise level."""
-    _, scale = search.precisions(problem, state.variance)
-    observed = np.broadcast_to(problem.data.observed > 0, problem.data.X.shape)
+    """Log-likelihood of cells that were held back, for each price."""
+    data = problem.data
+    observed = np.broadcast_to(data.observed > 0, data.X.shape)
     # The same cells for every fit: seeds should differ by their starts alone.
     parts = RandomState(0).randint(_N_PARTS, size=observed.shape)
     n_parts = int(np.clip(_N_PARTS * _HELD_CELLS / observed.sum(), 1, _N_PARTS))
-    errors, n_held = np.zeros(len(PRICES)), 0.0
+    # Cells whose noise is known count by it, within their feature.
+    precision, _ = search.precisions(problem, state.variance)
+    relative = precision / precision.mean(axis=0)
+    squares = np.zeros((len(PRICES), data.X.shape[1]))
     for part in range(n_parts):
         cells = observed & (parts == part)
-        rest = problem._replace(data=problem.data.without(cells))
+        rest = problem._replace(data=data.without(cells))
         start = state._replace(activations=np.zeros_like(state.activations), price=FIRST_PRICE)
         start = searcher.run(rest, start, _FORGETFUL_ROUNDS)
         found = (searcher.run(rest, start._replace(price=price), _ROUNDS) for price in PRICES)
-        errors += [search.held_errors(problem, each, cells, scale) for each in found]
-        n_held += problem.data.weights @ cells.sum(axis=1)
-    return -n_held / 2 * np.log(np.maximum(errors, 1e-300))
+        squares += [search.squared_errors(problem, each, cells * relative) for each in found]
+    held = observed & (parts < n_parts)
+    return _log_likelihood(squares, problem.sizes, data.weights @ held, problem.has_values)
+
+
+def _log_likelihood(
+    squares: NDArray, sizes: NDArray, counts: NDArray, has_values: NDArray
+) -> NDArray:
+    """Of normal errors, each feature's noise at its best, pooled a little with that of all.
+
+    With one noise for all, or that of the fit, a single feature with next to none would decide.
+    """
+    seen = has_values & (counts > 0)
+    squares, counts = (squares / sizes)[:, seen], counts[seen]
+    pooled = counts * (squares.sum(axis=1, keepdims=True) / counts.sum())
+    variances = (squares + POOLED * pooled) / ((1 + POOLED) * counts)
+    return -0.5 * np.log(np.maximum(variances, 1e-300)) @ counts
 
 
 def _share_for_components(problem: Search, state: Found) -> float:
