@@ -317,6 +317,22 @@ def test_what_cannot_be_told_is_said():
         SkellamSNMF(6, random_state=0).fit(X)
 
 
+def test_a_cell_out_of_all_proportion_is_named():
+    """It costs its feature, and no other."""
+    X, _, components, _ = draw(3.0)
+    Y = X.copy()
+    Y[17, 3] = 1e6
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SkellamSNMF(4, random_state=0).fit(Y)
+    assert any("sample 17 and feature 3 is out of all proportion" in str(w.message) for w in caught)
+    others = np.arange(X.shape[1]) != 3
+    assert cosines(components[:, others], model.components_[:, others])[0].min() > 0.95
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SkellamSNMF(4, random_state=0).fit(X)
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 GOOD = np.arange(12.0).reshape(4, 3) - 5

@@ -169,6 +169,16 @@ def components_held(found, components):
     return share_inside(found.interval(0.9).components, components[order])
 
 
+def test_constant_features_tell_nothing():
+    """Also where an intercept leaves nothing of them."""
+    X, _, components, _ = simulated(4)
+    constant = np.column_stack([X, np.full(len(X), 7.0)])
+    found = model(fit_intercept=True).fit(constant)
+    own = np.column_stack([components, np.zeros(K)])
+    assert matched_cosines(found.components_, own).min() > 0.98
+    assert found.intercept_[-1] == pytest.approx(7.0)
+
+
 def test_noise_that_does_not_grow_is_told():
     assert [model(max_iter=300).fit(simulated(seed)[0])._growing_noise for seed in range(4)] == [
         0.0

@@ -51,6 +51,9 @@ _LEAST_RIDGE, _VANISHING = 1e-9, 1e-100
 _INACTIVE = 1e-3
 # A search does not end before so many rounds.
 _LEAST_ROUNDS = 40
+# A cell is an outlier if, by squares, it is more than this of its feature's residuals, and of the
+# feature, among so many cells.
+_MOST_OF_REST, _MUCH, _MANY_CELLS = 0.5, 0.25, 20
 # A component that is nowhere active starts anew at the sample that is fitted worst, for some time.
 _LAST_RESTART = 60
 
@@ -340,6 +343,23 @@ def r2(search: Search, state: Found) -> float:
     nothing = state._replace(activations=np.zeros_like(state.activations))
     whole = float(squared_errors(search, nothing, observed).sum())
     return 1 - float(squared_errors(search, state, observed).sum()) / whole if whole > 0 else 0.0
+
+
+def outlier(search: Search, state: Found) -> tuple[int, int] | None:
+    """The cell that is most of what is not explained of its feature, and much of the feature.
+
+    The first one, if there are several.
+    """
+    data = search.data
+    residuals = data.X - state.activations @ state.components - state.intercept
+    squares = data.observed * residuals**2
+    largest, total = squares.max(axis=0), squares.sum(axis=0)
+    alone = (largest > _MOST_OF_REST * total) & (largest > _MUCH * data.counts * search.sizes)
+    alone &= search.has_values & (data.counts >= _MANY_CELLS)
+    if not alone.any():
+        return None
+    feature = int(np.argmax(alone))
+    return int(np.argmax(squares[:, feature])), feature
 
 
 def is_undecided(search: Search, state: Found) -> bool:

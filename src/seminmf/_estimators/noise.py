@@ -116,6 +116,8 @@ class Findings(NamedTuple):
         R² that as many components reach where all features have the same noise; NaN if not asked.
     undecided : bool
         Whether hardly any cells are left to tell noise from components.
+    outlier : (sample, feature) or None
+        A cell that is out of all proportion to the others of its feature.
     interrupted : bool
     """
 
@@ -128,6 +130,7 @@ class Findings(NamedTuple):
     n_same: int
     r2_of_same_noise: float
     undecided: bool
+    outlier: tuple[int, int] | None
     interrupted: bool
 
 
@@ -184,7 +187,9 @@ def find_noise(
         best = best._replace(activations=np.zeros((len(rows), len(best.components))))
         best = searcher.run(problem, best)
     found = _findings(data, problem, options, best, stability, unit, searcher.interrupted)
-    return found._replace(r2_of_same_noise=r2_of_same_noise)
+    alone = search.outlier(problem, best)
+    outlier = alone and (int(rows[alone[0]]), alone[1])
+    return found._replace(r2_of_same_noise=r2_of_same_noise, outlier=outlier)
 
 
 def _from_starts(
@@ -357,6 +362,7 @@ def _findings(
         n_same=stability[1],
         r2_of_same_noise=float("nan"),
         undecided=search.is_undecided(problem, best),
+        outlier=None,
         interrupted=interrupted,
     )
 

@@ -216,6 +216,13 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
                 f"cells ({data.summary.n_observed}): what is noise and what is not was guessed. "
                 "Fewer components or more samples would tell."
             )
+        if found.outlier is not None:
+            sample, feature = found.outlier
+            warn_user(
+                f"The cell of sample {sample} and feature {feature} is out of all proportion "
+                "to the others of its feature, which is taken for noise. If it is wrong, set it to "
+                "NaN."
+            )
         return found
 
     def _set_levels(self, levels: NoiseLevels) -> None:

@@ -152,12 +152,14 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         if data.cell_noise is not None:
             known = np.broadcast_to(data.cell_noise, (len(data.cell_noise), data.shape[1]))
             known = np.ascontiguousarray((known / unit) ** 2, dtype=np.float64)
-        sizes = np.maximum(self._feature_sizes / unit, 1e-15) ** 2
+        # A feature without values has the noise that the search left it.
+        scale = self._noise_scale / unit
+        sizes = np.maximum(self._feature_sizes / unit, scale) ** 2
         return Sampling(
             data,
             unit,
             known,
-            self._noise_scale / unit,
+            scale,
             sizes,
             self._sampled_model(data, frozen, unit),
             self._schedule(data),
