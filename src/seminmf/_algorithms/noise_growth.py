@@ -2,9 +2,8 @@
 
 The variance of a cell is σ_i² (1 − g + g m_ji / m_i). m_ji = Σ_k a_jk |W_ki| is what components put
 into it, m_i its mean over the samples, and g the share of the noise that grows: 0 for noise that is
-the same in all samples, 1 for numbers that are counts over M; here it is
-below the signal's part of all squares. Intervals of components would
-be too narrow without it: samples that have much of a component say less than their number tells.
+the same in all samples, 1 for numbers that are counts over M. Intervals of components would be too
+narrow without it: samples that have much of a component say less than their number tells.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Shares that are compared, and nats by which one has to be better than none.
-_SHARES, _CLEAR = tuple(float(share) for share in np.linspace(0.0, 0.9, 10)), 10.0
-# So much less than the signal's part of all squares a share is at the least. Where there is as much
-# noise as signal, that of a single cell is not known: samples that seem to have none would get next
-# to no noise, and lead the chain astray.
-_UNKNOWN = 0.2
+_SHARES, _CLEAR = (*(float(share) for share in np.linspace(0.0, 0.9, 10)), 0.95, 0.98), 10.0
+# A share is at most the signal's part of all squares, and half a step. Where there is as much noise
+# as signal, that of a single cell is not known: samples that seem to have none would get next to no
+# noise, and lead the chain astray.
+_HALF_A_STEP = 0.05
 
 
 class NoiseGrowth(NamedTuple):
@@ -98,7 +97,7 @@ class ShareSums(NamedTuple):
         seen = counts > 0
         variances = np.maximum(self.squares[:, seen] / counts[seen], np.finfo(float).tiny)
         nats = -0.5 * (np.log(variances) @ counts[seen] + self.logarithms)
-        most = self.signal[0] / (self.signal[0] + counts.sum()) - _UNKNOWN
+        most = self.signal[0] / (self.signal[0] + counts.sum()) + _HALF_A_STEP
         nats[1:][np.array(_SHARES[1:]) > most] = -np.inf
         number = int(np.argmax(nats))
         if not nats[number] > nats[0] + _CLEAR:
