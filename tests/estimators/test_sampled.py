@@ -159,7 +159,7 @@ def test_components_are_held_where_noise_grows():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gibbs, "with_growth", lambda sampling, state: sampling)
             without.append(components_held(model().fit(X), components))
-    assert 0.8 < np.mean(held) < 0.97
+    assert 0.84 < np.mean(held) < 0.97
     assert np.mean(without) < np.mean(held) - 0.05
 
 
