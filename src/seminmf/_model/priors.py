@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from .._numerics.arguments import check_arrays
-from .._numerics.compiled import kernel, prefer_wide_vectors
+from .._numerics.compiled import kernel
 from .._numerics.gamma import gamma_terms
 from .._numerics.random import draw_dirichlet, draw_log_gamma
 
@@ -162,7 +162,6 @@ class Gamma(NamedTuple):
 
 @kernel
 def _m_step(values, expected, excess, inverse, floor):
-    prefer_wide_vectors()
     n_samples, n_components = values.shape
     for j in range(n_samples):
         a, b = min(j, excess.shape[0] - 1), min(j, inverse.shape[0] - 1)
@@ -173,7 +172,6 @@ def _m_step(values, expected, excess, inverse, floor):
 
 @kernel
 def _log_prior(values, excess, rate, curved, weights):
-    prefer_wide_vectors()
     n_samples, n_components = values.shape
     total = 0.0
     for j in range(n_samples):
@@ -191,7 +189,6 @@ def _log_prior(values, excess, rate, curved, weights):
 
 @kernel
 def _geometric_means(shape, prior_shape, inverse_rate, weights, out):
-    prefer_wide_vectors()
     n_samples, n_components = shape.shape
     terms = np.empty(shape.size)
     # Flat, because a loop over a few components would hardly use a vector.

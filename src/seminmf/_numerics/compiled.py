@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from llvmlite.binding import Linkage
-from numba import njit, types
+from numba import njit
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.extending import intrinsic
 
 from .kernel_cache import cache_of, say_once
+from .linking import piece, prefer_wide_vectors
 
 
 class _OwnCode(JITCodeLibrary):
@@ -25,6 +25,10 @@ class _OwnCode(JITCodeLibrary):
     bits would depend on what else was compiled or loaded, and when. Others link what they always
     did, and so the code is as fast as it was.
     """
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        prefer_wide_vectors(ir_module)
+        super().add_ir_module(ir_module)
 
     def _finalize_final_module(self) -> None:
         self._shared_module = self._final_module.clone()
@@ -71,25 +75,8 @@ _options: dict[str, Any] = {
 }
 kernel = cached_njit(**_options)
 
-# A piece of a kernel that stands apart to be read: compiled with it, not on its own as well, which
-# would take the compiler the same time again.
-part = njit(inline="always", error_model="numpy")
-
-
-@intrinsic
-def prefer_wide_vectors(typing_context):
-    """Let the function that calls this use 512-bit vectors where the machine has them.
-
-    LLVM keeps to 256 bits by default, for the sake of code that has few vector instructions. The
-    cell loops have nothing else: measured, 1.3 times as fast. Without effect on other machines.
-    """
-
-    def codegen(context, builder, signature, args):
-        # llvmlite checks the names of attributes and does not know those with a value.
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), codegen
+# A piece of a kernel that stands apart: to be read, or because several kernels have it.
+part = piece(fastmath=_options["fastmath"])
 
 
 class _Announcement(event.Listener):

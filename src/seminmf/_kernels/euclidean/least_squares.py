@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part
 from ..simd.products import dots, multiply
 
 # Rules for the activations.
@@ -231,7 +231,6 @@ def _sweep_rows(
     rule, momentum, factor, X, weights, components, gram, start, before, moved, ahead, sums
 ):
     """A sweep over consecutive samples, in units of 1 / factor; returns the loss."""
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = len(components)
     width = panel_width(n_features)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel
 from .least_squares import GAP_WEIGHT, gram_of_row
 
 # A gradient of this share of its size, a pivot of this share of its diagonal: rounding.
@@ -117,7 +117,6 @@ def _solve_row(gram, product, values, passive, refused, factor, solution):
 @kernel
 def _solve_rows(factor, gap_weight, X, components, gram, activations):
     """Solve for consecutive samples, in units of 1 / factor."""
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = len(components)
     x, product = np.empty(n_features), np.empty(n_components)

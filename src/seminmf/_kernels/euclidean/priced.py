@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part
 
 # Below this share of observed cells they are added one by one, and not by whole vectors.
 _FEW = 0.25
@@ -99,7 +99,6 @@ def solve_priced_rows(
 
     Returns what is minimised: the sum of ½ p (x − a W − b)² and of the prices, with the weights.
     """
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = components.shape[0]
     shared = cells.ends.size == 0
@@ -132,7 +131,6 @@ def solve_priced_rows(
 @kernel
 def sum_for_features(X, precision, cells, weights, values, products, grams):
     """Add Σ_j w p a x and Σ_j w p a aᵀ, for each feature or, without p, for all alike."""
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_values = values.shape[1]
     shared = cells.ends.size == 0
@@ -239,7 +237,6 @@ def sum_residuals(
     h is the leverage of a cell on its sample's fit by the components that are active there: those
     above `least`.
     """
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = components.shape[0]
     shared = cells.ends.size == 0

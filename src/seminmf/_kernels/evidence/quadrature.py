@@ -29,7 +29,7 @@ from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.cells import SMALLEST_RATE, integer_cell, integer_curvature
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel
 from ..._numerics.elementary import exp
 
 # The power of λ whose posterior is taken for normal, for shapes from 1 on; in proportion below.
@@ -160,7 +160,6 @@ def _place(points, shape, modes, H, logs, weights):
 @kernel
 def _weigh(x, atoms, shape, rate, logs, values, u, weights):
     """Add to `weights` the log-density at each node; leaves λ in `values` and U in `u`."""
-    prefer_wide_vectors()
     n_components, n_nodes = logs.shape
     for k in range(n_components):
         for n in range(n_nodes):
@@ -197,7 +196,6 @@ def _normalise(weights):
 @kernel
 def _collect(weights, logs, values, atoms, u, means, log_means, slopes):
     """Posterior means of a sample, and its derivatives by ln θ."""
-    prefer_wide_vectors()
     n_components, n_nodes = logs.shape
     n_features = u.shape[1]
     for k in range(n_components):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part
 
 # Activations do not become 0: logarithms of them are summed up.
 _LEAST = 1e-200
@@ -227,7 +227,6 @@ def _add_row(row, scale, weight, own_noise, whole, precision, values, sums):
 @kernel
 def draw_rows(X, scale, noise, conditions, weights, n_scans, seed, activations, sums):
     """Draw the activations of samples, in place, and add up what the components need."""
-    prefer_wide_vectors()
     components, centre, shape, rate, shared = conditions
     n_components, n_features = components.shape
     precision, deviation = np.empty(n_features), np.empty(n_features)
@@ -310,7 +309,6 @@ def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
 
     So many of the draws are gone through before those that count, to forget the start.
     """
-    prefer_wide_vectors()
     means, squares, kept = out
     n_draws, n_components, n_features = draws.components.shape
     precision, deviation = np.empty(n_features), np.empty(n_features)

@@ -19,7 +19,7 @@ import numpy as np
 from ..._model.likelihoods import cell, curvature, fixed_unit
 from ..._model.penalties import cancelled, penalty
 from ..._numerics.compilation import by_precision
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import part
 from ..simd.vectors import (
     add,
     greatest,
@@ -79,12 +79,11 @@ def row_unit(likelihood, barrier, x):
     return 2.0 ** math.floor(math.log2(max(largest, lowest)))
 
 
-@kernel
+@part
 def load_lanes(
     likelihood, barrier, own_units, rows, background, start, stop, cells, values, samples
 ):
     """Samples `start` to `stop` into lanes, in their units; what is left over holds a gap."""
-    prefer_wide_vectors()
     X, activations, _, _, _ = rows
     x, atoms, lane_background, _ = cells
     _, unit, scale, _, _, _ = samples
@@ -107,7 +106,7 @@ def load_lanes(
                 values[k, l] = 1
 
 
-@kernel
+@part
 def load_prior(prior, start, stop, out):
     """Rows of a prior's array, which has one for all samples or one for each, into lanes."""
     for l in range(out.shape[1]):
@@ -116,10 +115,9 @@ def load_prior(prior, start, stop, out):
             out[k, l] = prior[j, k]
 
 
-@kernel
+@part
 def _curved_cells(likelihood, x, u0, u1, q):
     """x becomes its log-likelihood, the rates in u0 and u1 become U₀ and U₁; and the curvature."""
-    prefer_wide_vectors()
     for n in range(x.size):
         rate0, rate1 = u0[n], u1[n]
         u0[n], u1[n], level = cell(likelihood, x[n], rate0, rate1)
@@ -127,14 +125,13 @@ def _curved_cells(likelihood, x, u0, u1, q):
         x[n] = level
 
 
-@kernel
+@part
 def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     """Cells of the features `first` to `last`, into `chunk`.
 
     Minus their log-likelihood is added to `level`, by sample, and to `features`, with the samples'
     weights.
     """
-    prefer_wide_vectors()
     x, atoms, background, weight = cells
     rates, curvatures, terms, sums = chunk
     width = values.shape[1]
@@ -199,10 +196,9 @@ def _clear(array):
         store(array, at, zero)
 
 
-@kernel
+@part
 def derivatives(likelihood, cells, values, chunk, designs, level, features, slope, hessian):
     """Value, gradient and Hessian (below its diagonal) of minus the log-likelihood."""
-    prefer_wide_vectors()
     atoms, rates = cells.atoms, chunk.rates
     design, weighted, part_slope = designs
     n_components, width = values.shape
@@ -224,10 +220,9 @@ def derivatives(likelihood, cells, values, chunk, designs, level, features, slop
             store(slope, at, add(load(slope, at), load(part_slope, at)))
 
 
-@kernel
+@part
 def penalties(rules, prior, values, level, terms):
     """Add the penalty's values to `level`; its slopes and curvatures into `terms`."""
-    prefer_wide_vectors()
     kind = rules.penalty
     shape, rate, mass, atom_totals = prior
     slope, curvature = terms
@@ -247,10 +242,9 @@ def penalties(rules, prior, values, level, terms):
                 level[l] += rate[k, l] * values[k, l]
 
 
-@kernel
+@part
 def quadratic_step(control, barrier, values, terms, slope, hessian, lowest, workspace, done, move):
     """Move of a Newton step in every lane that is not done; the prior's is added to `slope`."""
-    prefer_wide_vectors()
     prior_slope, prior_curvature = terms
     n_components, width = values.shape
     lane = lanes(values)
@@ -360,14 +354,13 @@ def _try_step(values, move, step, trial):
             store(trial, at, greatest(moved, zero))
 
 
-@kernel
+@part
 def search(rules, cells, prior, values, before, move, slope, chunk, trial, terms, columns):
     """Line search from `values` along `move` in each lane, against the levels in `before`.
 
     Leaves the point in `values`, the level there in the trial's, and, if there is a block, what
     the atoms need from the point, in its columns.
     """
-    prefer_wide_vectors()
     point, level, features, step, decrease, noise = trial
     kind, atom_totals = rules.penalty, prior.atom_totals
     n_components, width = values.shape

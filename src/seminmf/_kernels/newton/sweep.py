@@ -19,7 +19,7 @@ from ..._model.model import NO_BACKGROUND, Background
 from ..._model.penalties import Penalty
 from ..._model.priors import Gamma
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part
 from ..em.estep import start_rates
 from ..simd.products import dots
 from .lane_atoms import Gathered, blocks_of_rows, n_cells
@@ -75,10 +75,9 @@ ONE_STEP = NewtonControl(1, 20, 1e-2, 0.0, False)
 PRECISE = NewtonControl(200, 50, 1e-9, 1e-10, True)
 
 
-@kernel
+@part
 def _add_dots(left, right, sums):
     """sums[r, k] += Σ_l left[0, r, l] right[0, k, l], in tiles whose factors stay in the cache."""
-    prefer_wide_vectors()
     n_rows, n_columns = left.shape[1], right.shape[1]
     product = np.empty((_ROWS, _COLUMNS), dtype=left.dtype)
     for column in range(0, n_columns, _COLUMNS):
@@ -110,10 +109,9 @@ class AtomSums(NamedTuple):
     hessian_blocks: NDArray
 
 
-@kernel
+@part
 def _collect(block, n_samples, sums):
     """Add a block's Σ_j λ (1 − U) and Σ_j λ λ q U U, with the samples' weights."""
-    prefer_wide_vectors()
     values, weights, weighted, pairs, u, curvature = block
     n_components, size = values.shape
     for l in range(n_samples, size):
@@ -153,7 +151,7 @@ def _load_group(rules, control, rows, start, stop, prior, background, cells, lan
         load_prior(prior.rate, start, stop, lanes.rate)
 
 
-@kernel
+@part
 def _begin_group(mass, weights, gains, threshold, start, stop, samples):
     """Set what lanes know of their samples before a step; returns whether any of them is to move.
 
@@ -170,7 +168,7 @@ def _begin_group(mass, weights, gains, threshold, start, stop, samples):
     return n_moving > 0
 
 
-@kernel
+@part
 def _take_steps(rules, control, n_steps, cells, prior, lanes, trial, first_features, columns):
     """Newton steps in all lanes until each is done; without any, the point is evaluated."""
     values, move, slope, terms = lanes.values, lanes.move, lanes.slope, lanes.terms
@@ -211,7 +209,7 @@ def _take_steps(rules, control, n_steps, cells, prior, lanes, trial, first_featu
             break
 
 
-@kernel
+@part
 def _add_features(tried, stepped, features):
     """What the features are worth at the end, and at the start if no step was taken."""
     for i in range(tried.size):
@@ -220,7 +218,7 @@ def _add_features(tried, stepped, features):
             features[0, i] += tried[i]
 
 
-@kernel
+@part
 def _store_group(rows, start, stop, threshold, values, unit, before, level):
     """Bring the samples' activations and levels back from the lanes."""
     _, activations, _, gains, levels = rows
@@ -235,7 +233,7 @@ def _store_group(rows, start, stop, threshold, values, unit, before, level):
             activations[start + l, k] = values[k, l] * unit[l]
 
 
-@kernel
+@part
 def _keep_group(values, weight, first, block_values, block_weights):
     """Weights and activations of the lanes, into a block's columns from `first` on."""
     n_components, width = values.shape
