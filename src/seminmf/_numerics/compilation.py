@@ -7,16 +7,20 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from .linking import piece
 
 # - forceinline: a call that is left in a loop keeps the loop scalar;
 # - "contract" lets a*b + c become one fused instruction. It is the only licence given: the others
 #   allow to reorder sums or to assume that there is no NaN and no infinity.
-scalar_function = piece(forceinline=True, fastmath={"contract"})
+scalar_function = piece(forceinline=True, fastmath={"contract"}, _nrt=False)
+# With a loop, which must be unrolled before the function is part of another loop.
+looping_function = piece(optimised=True, forceinline=True, fastmath={"contract"}, _nrt=False)
 # For arithmetic that recovers its own rounding errors, which "contract" would change.
-strict_function = piece(forceinline=True)
+strict_function = piece(forceinline=True, fastmath=False, _nrt=False)
 
 _INTEGER = {types.float64: types.int64, types.float32: types.int32}
 
@@ -53,6 +57,28 @@ def by_precision(typing_context, x, pair):
         return builder.extract_value(args[1], place)
 
     return pair[place](x, pair), codegen
+
+
+@intrinsic
+def flat(typing_context, array):
+    """The numbers of a C-contiguous array in one row, as a view."""
+    row = array.copy(ndim=1)
+
+    def codegen(context, builder, signature, args):
+        whole = context.make_array(array)(context, builder, args[0])
+        view = context.make_array(row)(context, builder)
+        populate_array(
+            view,
+            data=whole.data,
+            shape=[whole.nitems],
+            strides=[whole.itemsize],
+            itemsize=whole.itemsize,
+            meminfo=whole.meminfo,
+            parent=whole.parent,
+        )
+        return impl_ret_borrowed(context, builder, row, view._getvalue())
+
+    return row(array), codegen
 
 
 def rule_of(kind: Any, name: str) -> Any:

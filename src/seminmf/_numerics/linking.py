@@ -57,32 +57,53 @@ class _Unfinished(JITCodeLibrary):
         """Nothing to tell."""
 
 
+class _Optimised(_Unfinished):
+    """Code that is optimised before others have it, but never runs by itself either."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        JITCodeLibrary._optimize_functions(self, ll_module)
+
+    def _optimize_final_module(self) -> None:
+        JITCodeLibrary._optimize_final_module(self)
+
+
 class _PieceCompiler(Compiler):
     """Numba's compiler, but for the code that it makes."""
 
+    code: type[_Unfinished] = _Unfinished
+
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        self.state.library = _Unfinished(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = self.code(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
+
+
+class _OptimisingPieceCompiler(_PieceCompiler):
+    code = _Optimised
 
 
 class _Piece(CPUDispatcher):
     """A function for others to call that are compiled, not for Python."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"{self.__name__} exists in compiled code only.")
+        raise TypeError(f"{self.py_func.__name__} exists in compiled code only.")
 
 
-def piece(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """As `njit` with these options, for functions that only others call that are compiled."""
+_options: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,  # nobody calls them
+    "no_cfunc_wrapper": True,
+}
+
+
+def piece(*, optimised: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """As `njit` with these options, for functions that only others call that are compiled.
+
+    `optimised` ones are so on their own, before others have them.
+    """
+    compiler = _OptimisingPieceCompiler if optimised else _PieceCompiler
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = njit(
-            pipeline_class=_PieceCompiler,
-            no_cpython_wrapper=True,
-            no_cfunc_wrapper=True,
-            error_model="numpy",
-            **options,
-        )(function)
+        dispatcher = njit(pipeline_class=compiler, **_options, **options)(function)
         dispatcher.__class__ = _Piece
         return dispatcher
 
@@ -96,7 +117,7 @@ def handed_to(typing_context: Any, function: Any, *kinds: Any, first: int = 0) -
     compiles one more function for each choice.
     """
     callee = types.Dispatcher(function)
-    signature = callee.get_call_type(typing_context, kinds[first:], {})
+    signature: Any = callee.get_call_type(typing_context, kinds[first:], {})
 
     def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
         implementation = context.get_function(callee, signature)

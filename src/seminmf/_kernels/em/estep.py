@@ -18,7 +18,8 @@ from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood, cell
 from ..._model.model import NO_BACKGROUND, Background
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, part
+from ..._numerics.compilation import flat
+from ..._numerics.compiled import kernel, part, part_optimised
 from ..simd.products import dots, multiply, outer
 from ..simd.vectors import aligned
 
@@ -99,9 +100,7 @@ def _estep_features(
         for s in range(2):
             first = start if own_background else 0
             multiply(activations[start : start + n_rows], atoms[s], background[s, first:], rates[s])
-        replace_cells(
-            likelihood, x.ravel()[:size], rates[0].ravel()[:size], rates[1].ravel()[:size]
-        )
+        replace_cells(likelihood, flat(x)[:size], flat(rates[0])[:size], flat(rates[1])[:size])
         dots(rates, atoms, n_rows, u_act[start : start + n_rows])
         for s in range(2):
             outer(weighted, rates[s : s + 1], n_rows, product)
@@ -162,7 +161,7 @@ def _estep_samples(
         if start == 0 or background.shape[1] > 1:
             _take_background(background, start, start_rates)
         multiply(atoms, factors, start_rates, rates)
-        replace_cells(likelihood, x.ravel(), rates.ravel()[:size], rates.ravel()[size:])
+        replace_cells(likelihood, flat(x), flat(rates)[:size], flat(rates)[size:])
         dots(both, weighted, 2 * n_features, product)
         _add(u_atoms, product)
         outer(atoms.reshape((1, 2 * n_features, n_components)), both, 2 * n_features, expected)
@@ -185,7 +184,7 @@ def _take_background(background, first, start_rates):
                 start_rates[s * n_features + i, j] = row[i]
 
 
-@part
+@part_optimised
 def _transpose(rows, scale, columns):
     """columns[i, j] = scale rows[j, i], in small squares, which share their cache lines."""
     n_rows, n_columns = rows.shape
@@ -204,7 +203,7 @@ def _transpose(rows, scale, columns):
 @part
 def _add(sums, terms):
     """sums += terms, in the sums' precision."""
-    flat_sums, flat_terms = sums.ravel(), terms.ravel()
+    flat_sums, flat_terms = flat(sums), flat(terms)
     for n in range(flat_sums.size):
         flat_sums[n] += flat_terms[n]
 

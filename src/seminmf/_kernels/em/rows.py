@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.likelihoods import cell
-from ..._numerics.compiled import kernel, part
+from ..._numerics.compiled import kernel_with_arrays, part_with_arrays
 from ..._numerics.linking import handed_to
-from ..newton.lane_atoms import blocks_of_rows, sample
+from ..newton.lane_atoms import blocks_of_rows, cell_of, n_cells
 from ..newton.lanes import row_unit
 from ..newton.sweep import RowProblems
 
@@ -33,7 +33,7 @@ def _background_of_row(typing_context, X, j, background, own):
     return handed_to(typing_context, choice, X, j, background, own)
 
 
-@part
+@part_with_arrays
 def _own_background(X, j, background, own):
     row = min(j, background.shape[1] - 1)
     for s in range(2):
@@ -42,7 +42,7 @@ def _own_background(X, j, background, own):
     return own
 
 
-@part
+@part_with_arrays
 def _gathered_background(X, j, background, own):
     first = X.starts[j]
     for i in range(X.ends[j] - first):
@@ -58,12 +58,12 @@ def _atoms_of_row(typing_context, X, j, atoms, atom_totals, workspace, rest):
     return handed_to(typing_context, choice, X, j, atoms, atom_totals, workspace, rest)
 
 
-@part
+@part_with_arrays
 def _all_atoms(X, j, atoms, atom_totals, workspace, rest):
     return atoms
 
 
-@part
+@part_with_arrays
 def _gathered_atoms(X, j, atoms, atom_totals, workspace, rest):
     first = X.starts[j]
     stored = X.ends[j] - first
@@ -74,10 +74,10 @@ def _gathered_atoms(X, j, atoms, atom_totals, workspace, rest):
                 workspace[s, k, i] = atoms[s, k, X.indices[first + i]]
                 seen += workspace[s, k, i]
         rest[k] = max(atom_totals[k] - seen, 0.0)
-    return workspace[:, :, :stored]
+    return workspace
 
 
-@kernel
+@kernel_with_arrays
 def _em_rows(
     likelihood,
     mass,
@@ -99,14 +99,13 @@ def _em_rows(
     gathered = np.empty((2, workspace.shape[2]))
     for j in range(activations.shape[0]):
         values = activations[j]
-        cells = sample(X, j)
-        n_features = cells.size
+        n_features = n_cells(X, j, j + 1)
         atoms = _atoms_of_row(X, j, all_atoms, atom_totals, workspace, rest)
         start_rates = _background_of_row(X, j, background, gathered)
-        unit = row_unit(likelihood, True, cells)
+        unit = row_unit(likelihood, True, X, j)
         row_mass, lowest = mass * unit, floor / unit
         for i in range(n_features):
-            x[i] = cells[i] / (likelihood.unit * unit)
+            x[i] = cell_of(X, j, i) / (likelihood.unit * unit)
         for k in range(n_components):
             values[k] = max(values[k] / unit, lowest)
         for _ in range(_MAX_STEPS):
@@ -144,7 +143,7 @@ def solve_by_em(
     shapes, rates = (np.broadcast_to(part, activations.shape) for part in problems.prior)
 
     def task(rows: tuple[int, int]) -> None:
-        for part, block in blocks_of_rows(source, *rows):
+        for own, block in blocks_of_rows(source, *rows):
             _em_rows(
                 problems.likelihood,
                 problems.penalty.mass,
@@ -152,12 +151,12 @@ def solve_by_em(
                 block,
                 atoms,
                 atom_totals,
-                problems.start_rates(part),
-                np.ascontiguousarray(shapes[part]),
-                np.ascontiguousarray(rates[part]),
+                problems.start_rates(own),
+                np.ascontiguousarray(shapes[own]),
+                np.ascontiguousarray(rates[own]),
                 np.empty((2, n_components, source.longest_row)),
                 np.zeros(n_components),
-                activations[part],
+                activations[own],
             )
 
     for _ in executor.map(task, row_ranges(source, 16 * n_components)):

@@ -18,7 +18,7 @@ from ..._data.executor import LocalExecutor
 from ..._data.sparse import SparseSource
 from ..._model.likelihoods import Likelihood
 from ..._model.model import NO_BACKGROUND, Background
-from ..._numerics.compiled import kernel
+from ..._numerics.compiled import kernel_with_arrays
 from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
 from .estep import Expectations, checked_factors, replace_cells, start_rates
 
@@ -32,7 +32,7 @@ _CELLS_FOR_A_FEATURE = 64
 _FEWEST_TASKS, _MOST_TASKS = 16, 64
 
 
-@kernel
+@kernel_with_arrays
 def _estep_cells(
     likelihood, inverse_unit, background, cells, activations, weights, atoms, u_act, u_atoms
 ):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._numerics.arguments import check_arrays
+from ..._numerics.arguments import check_arrays, spread
 from ..._numerics.compiled import kernel
 from ..simd.vectors import aligned
 from .lanes import TOWARDS_BARRIER
@@ -23,9 +23,7 @@ _FIXED = 1e300
 
 
 @kernel
-def _move_features(
-    control, slopes, hessian_blocks, atoms, excess, ridge, fixed, workspace, moves
-):
+def _move_features(control, slopes, hessian_blocks, atoms, excess, ridge, fixed, workspace, moves):
     """Fill in the moves (2, K, I); a feature has 2K unknowns, those of sign 0 first."""
     n_components, n_features = atoms.shape[1:]
     slope, lowest, move, hessian, descent = workspace
@@ -90,9 +88,9 @@ def move_features(
         Atoms that stay.
     """
     _, n_components, n_features = atoms.shape
-    excess, ridge = np.broadcast_to(excess, atoms.shape), np.broadcast_to(ridge, atoms.shape[1:])
-    slopes, hessian_blocks, atoms, excess, ridge = (
-        np.ascontiguousarray(part) for part in (slopes, hessian_blocks, atoms, excess, ridge)
+    excess, ridge = spread(excess, atoms.shape), spread(ridge, atoms.shape[1:])
+    slopes, hessian_blocks, atoms = (
+        np.ascontiguousarray(part) for part in (slopes, hessian_blocks, atoms)
     )
     check_arrays(
         {"K": n_components, "I": n_features, "P": n_components * (n_components + 1) // 2},

@@ -50,24 +50,24 @@ def blocks_of_rows(source: Any, start: int, stop: int) -> Iterator[tuple[slice, 
         yield block.samples, block.X.astype(np.float64, copy=False)
 
 
-@intrinsic
-def sample(typing_context, X, j):
-    """Values of a sample that may be observed."""
-    return handed_to(typing_context, _row if _is_dense(X) else _stored_row, X, j)
-
-
 def _is_dense(kind: Any) -> bool:
     return isinstance(kind, types.Array)
 
 
-@part
-def _row(X, j):
-    return X[j]
+@intrinsic
+def cell_of(typing_context, X, j, i):
+    """The value of a sample's cell, of the `n_cells` that it has."""
+    return handed_to(typing_context, _dense_cell if _is_dense(X) else _stored_cell, X, j, i)
 
 
-@part
-def _stored_row(X, j):
-    return X.values[X.starts[j] : X.ends[j]]
+@scalar_function
+def _dense_cell(X, j, i):
+    return X[j, i]
+
+
+@scalar_function
+def _stored_cell(X, j, i):
+    return X.values[X.starts[j] + i]
 
 
 @intrinsic
@@ -83,7 +83,7 @@ def _all_cells(X, start, stop):
 
 @part
 def _most_stored(X, start, stop):
-    most = 1
+    most = 0
     for j in range(start, stop):
         most = max(most, X.ends[j] - X.starts[j])
     return most

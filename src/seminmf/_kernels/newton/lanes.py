@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._model.likelihoods import cell, curvature, fixed_unit
 from ..._model.penalties import cancelled, penalty
-from ..._numerics.compilation import by_precision
+from ..._numerics.compilation import by_precision, flat
 from ..._numerics.compiled import part
 from ..simd.vectors import (
     add,
@@ -33,13 +33,14 @@ from ..simd.vectors import (
     total,
 )
 from .lane_atoms import (
+    cell_of,
     gather,
     lane_atom,
     lane_rates,
     lane_slopes,
     load_background,
     load_cells,
-    sample,
+    n_cells,
 )
 from .quadratic import add_squares, bounded_quadratic
 
@@ -68,11 +69,12 @@ LARGEST_Q = np.float32(1e12)
 
 
 @part
-def row_unit(likelihood, barrier, x):
+def row_unit(likelihood, barrier, X, j):
     """Power of two that brings one row of X near 1, in the unit of all; 1 for integers."""
     largest = 0.0
-    for i in range(x.size):
-        largest = max(largest, abs(x[i]) / likelihood.unit if x[i] == x[i] else 0.0)
+    for i in range(n_cells(X, j, j + 1)):
+        x = cell_of(X, j, i)
+        largest = max(largest, abs(x) / likelihood.unit if x == x else 0.0)
     if fixed_unit(likelihood):
         return 1.0
     lowest = _LEAST_ROW_UNIT if barrier else 1e-300
@@ -92,7 +94,7 @@ def load_lanes(
     for l in range(width):
         unit[l] = 1.0
         if own_units and start + l < stop:
-            unit[l] = row_unit(likelihood, barrier, sample(X, start + l))
+            unit[l] = row_unit(likelihood, barrier, X, start + l)
         scale[l] = 1 / (likelihood.unit * unit[l])
     load_cells(X, start, stop, atoms, scale, x)
     load_background(atoms, start, stop, background, lane_background)
@@ -143,10 +145,10 @@ def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     lane_rates(atoms, first, last, values, background, rates)
     _curved_cells(
         likelihood,
-        terms.ravel()[:size],
-        rates[0].ravel()[:size],
-        rates[1].ravel()[:size],
-        curvatures.ravel()[:size],
+        flat(terms)[:size],
+        flat(rates[0])[:size],
+        flat(rates[1])[:size],
+        flat(curvatures)[:size],
     )
     weight0, weight1 = load(weight, 0), load(weight, lane)
     sum0 = sum1 = zero = splat(type(values[0, 0])(0))
@@ -191,7 +193,7 @@ def _design_rows(atoms, first, offset, count, chunk, design, weighted):
 @part
 def _clear(array):
     """Fill with 0."""
-    zero = splat(type(array.ravel()[0])(0))
+    zero = splat(type(array[0])(0))
     for at in range(0, array.size, lanes(array)):
         store(array, at, zero)
 
@@ -205,8 +207,8 @@ def derivatives(likelihood, cells, values, chunk, designs, level, features, slop
     n_features, most, depth = cells.x.shape[0], rates.shape[1], design.shape[1]
     for l in range(width):
         level[l] = 0.0
-    _clear(slope)
-    _clear(hessian)
+    _clear(flat(slope))
+    _clear(flat(hessian))
     for first in range(0, n_features, most):
         last = min(first + most, n_features)
         count = last - first

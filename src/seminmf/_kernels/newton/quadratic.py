@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..._numerics.compilation import scalar_function
+from ..._numerics.compilation import flat, scalar_function
 from ..._numerics.compiled import part
 from ..simd.vectors import add, greatest, lanes, load, multiply_add, negative, splat, store
 
@@ -73,7 +73,7 @@ def bounded_quadratic(slope, hessian, lowest, workspace, max_sweeps, tolerance, 
                 store(hessian, (m * n + k) * width + half, entry)
             store(diagonal, k * width + half, load(hessian, (k * n + k) * width + half))
             store(move, k * width + half, zero)
-    flat_diagonal, flat_inverse, flat_root = diagonal.ravel(), inverse.ravel(), root.ravel()
+    flat_diagonal, flat_inverse, flat_root = flat(diagonal), flat(inverse), flat(root)
     for at in range(flat_diagonal.size):
         flat_inverse[at] = one / flat_diagonal[at]
         flat_root[at] = math.sqrt(flat_diagonal[at])
