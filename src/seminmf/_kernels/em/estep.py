@@ -47,7 +47,7 @@ class Expectations(NamedTuple):
     data_term: float
 
 
-@part
+@part_optimised
 def replace_cells(likelihood, x, rates0, rates1):
     """In every cell, replace x by its log-likelihood and the rates by U₀ and U₁."""
     for n in range(x.size):
