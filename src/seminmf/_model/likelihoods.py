@@ -14,12 +14,14 @@ from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba.extending import overload
+from numba import types
+from numba.extending import intrinsic
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._numerics.bessel import LARGE
 from .._numerics.compilation import rule_of
+from .._numerics.linking import handed_to
 from .._numerics.scaling import power_of_two, powers_of_two
 from . import cells
 
@@ -237,37 +239,29 @@ def takes_integers(name: object) -> bool:
     return isinstance(name, str) and name in LIKELIHOODS and LIKELIHOODS[name].integers
 
 
-def cell(likelihood, x, rate0, rate1):
+@intrinsic
+def cell(typing_context, likelihood, x, rate0, rate1):
     """U₀, U₁ and the log-likelihood of one cell under `likelihood`."""
-    raise NotImplementedError("cell exists in compiled code only")
-
-
-@overload(cell, inline="always")
-def _cell(likelihood, x, rate0, rate1):
     rule = rule_of(likelihood, "cell_rule")
-    return lambda likelihood, x, rate0, rate1: rule(x, rate0, rate1)
+    return handed_to(typing_context, rule, likelihood, x, rate0, rate1, first=1)
 
 
-def curvature(likelihood, x, rate0, rate1, u0, u1):
+@intrinsic
+def curvature(typing_context, likelihood, x, rate0, rate1, u0, u1):
     """q of a cell: q (U₀ dλ₀ − U₁ dλ₁)² is the Hessian of −log-likelihood or stands for it.
 
     0 in a gap.
     """
-    raise NotImplementedError("curvature exists in compiled code only")
-
-
-@overload(curvature, inline="always")
-def _curvature(likelihood, x, rate0, rate1, u0, u1):
     rule = rule_of(likelihood, "curvature_rule")
-    return lambda likelihood, x, rate0, rate1, u0, u1: rule(x, rate0, rate1, u0, u1)
+    return handed_to(typing_context, rule, likelihood, x, rate0, rate1, u0, u1, first=1)
 
 
-def fixed_unit(likelihood):
+@intrinsic
+def fixed_unit(typing_context, likelihood):
     """Whether the unit of X is part of the model, as it is for integers."""
-    raise NotImplementedError("fixed_unit exists in compiled code only")
-
-
-@overload(fixed_unit, inline="always")
-def _fixed_unit(likelihood):
     fixed = rule_of(likelihood, "fixed_unit")
-    return lambda likelihood: fixed
+
+    def codegen(context, builder, signature, args):
+        return context.get_constant(types.boolean, fixed)
+
+    return types.boolean(likelihood), codegen

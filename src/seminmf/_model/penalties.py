@@ -14,10 +14,11 @@ import math
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
-from numba.extending import overload
+from numba.extending import intrinsic
 
 from .._numerics.compilation import rule_of, scalar_function
 from .._numerics.gamma import gamma_terms, inverse_digamma, trigamma
+from .._numerics.linking import handed_to
 
 
 @scalar_function
@@ -102,28 +103,18 @@ class Posterior(Penalty):
     has_pole = False
 
 
-def cancelled(kind, value, atom_total):
+@intrinsic
+def cancelled(typing_context, kind, value, atom_total):
     """Size of what cancels in the level of the penalty, and leaves its rounding there."""
-    raise NotImplementedError("cancelled exists in compiled code only")
-
-
-@overload(cancelled, inline="always")
-def _cancelled(kind, value, atom_total):
     rule = rule_of(kind, "cancelled_rule")
-    return lambda kind, value, atom_total: rule(value, atom_total)
+    return handed_to(typing_context, rule, kind, value, atom_total, first=1)
 
 
-def penalty(kind, mass, value, shape, rate, atom_total):
+@intrinsic
+def penalty(typing_context, kind, mass, value, shape, rate, atom_total):
     """Level, slope and curvature of the penalty at `value` > 0.
 
     `mass` is what one unit of `value` counts against the prior.
     """
-    raise NotImplementedError("penalty exists in compiled code only")
-
-
-@overload(penalty, inline="always")
-def _penalty(kind, mass, value, shape, rate, atom_total):
     rule = rule_of(kind, "penalty_rule")
-    return lambda kind, mass, value, shape, rate, atom_total: rule(
-        mass, value, shape, rate, atom_total
-    )
+    return handed_to(typing_context, rule, kind, mass, value, shape, rate, atom_total, first=1)

@@ -14,8 +14,9 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from .._numerics.arguments import check_arrays
-from .._numerics.compiled import kernel, prefer_wide_vectors
+from .._numerics.arguments import check_arrays, spread
+from .._numerics.compilation import flat
+from .._numerics.compiled import kernel
 from .._numerics.gamma import gamma_terms
 from .._numerics.random import draw_dirichlet, draw_log_gamma
 
@@ -96,8 +97,7 @@ class Gamma(NamedTuple):
     def _rows_in_unit(self, n_components: int, mass: float) -> tuple[NDArray, NDArray]:
         """α − 1 in units of `mass`, and β: one row for all samples, or one for each."""
         excess, rate = (
-            np.ascontiguousarray(np.broadcast_to(part, (len(part), n_components)))
-            for part in ((self.shape - 1) / mass, self.rate)
+            spread(part, (len(part), n_components)) for part in ((self.shape - 1) / mass, self.rate)
         )
         return excess, rate
 
@@ -127,10 +127,10 @@ class Gamma(NamedTuple):
         """
         self._check(shape, weights, out=out)
         prior_shape, inverse = (
-            np.ascontiguousarray(np.broadcast_to(part, shape.shape))
-            for part in (self.shape, 1 / self.posterior_rate(mass))
+            spread(part, shape.shape) for part in (self.shape, 1 / self.posterior_rate(mass))
         )
-        return _geometric_means(shape, prior_shape, inverse, weights, out)
+        terms = np.empty(shape.size)
+        return _geometric_means(shape, prior_shape, inverse, weights, terms, out)
 
     def bound_constant(self) -> NDArray:
         """The part of the bound that depends on the prior alone, for each entry."""
@@ -162,7 +162,6 @@ class Gamma(NamedTuple):
 
 @kernel
 def _m_step(values, expected, excess, inverse, floor):
-    prefer_wide_vectors()
     n_samples, n_components = values.shape
     for j in range(n_samples):
         a, b = min(j, excess.shape[0] - 1), min(j, inverse.shape[0] - 1)
@@ -173,7 +172,6 @@ def _m_step(values, expected, excess, inverse, floor):
 
 @kernel
 def _log_prior(values, excess, rate, curved, weights):
-    prefer_wide_vectors()
     n_samples, n_components = values.shape
     total = 0.0
     for j in range(n_samples):
@@ -190,13 +188,11 @@ def _log_prior(values, excess, rate, curved, weights):
 
 
 @kernel
-def _geometric_means(shape, prior_shape, inverse_rate, weights, out):
-    prefer_wide_vectors()
+def _geometric_means(shape, prior_shape, inverse_rate, weights, terms, out):
     n_samples, n_components = shape.shape
-    terms = np.empty(shape.size)
     # Flat, because a loop over a few components would hardly use a vector.
-    flat_shape, flat_prior = shape.ravel(), prior_shape.ravel()
-    flat_inverse, flat_out = inverse_rate.ravel(), out.ravel()
+    flat_shape, flat_prior = flat(shape), flat(prior_shape)
+    flat_inverse, flat_out = flat(inverse_rate), flat(out)
     for n in range(shape.size):
         alpha = np.float64(flat_shape[n])
         exp_digamma, digamma, entropy = gamma_terms(alpha)

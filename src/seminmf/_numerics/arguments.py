@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 def check_arrays(sizes: dict[str, int], **arrays: tuple[str, NDArray]) -> None:
@@ -32,3 +33,10 @@ def check_arrays(sizes: dict[str, int], **arrays: tuple[str, NDArray]) -> None:
             raise ValueError(f"{name} must be of type float32 or float64; found {array.dtype}.")
         if not (broadcast or array.flags.c_contiguous):
             raise ValueError(f"{name} must be C-contiguous.")
+
+
+def spread(array: ArrayLike, shape: tuple[int, ...]) -> NDArray:
+    """The array broadcast to a shape, C-contiguous and writable: others are compiled for anew."""
+    array = np.asarray(array)
+    whole = array if array.shape == shape else np.broadcast_to(array, shape)
+    return np.require(whole, requirements=("C", "W"))

@@ -28,7 +28,13 @@ from __future__ import annotations
 
 import math
 
-from .compilation import by_precision, polynomial2, scalar_function, strict_function
+from .compilation import (
+    by_precision,
+    looping_function,
+    polynomial2,
+    scalar_function,
+    strict_function,
+)
 from .elementary import (
     LN2_HIGH,
     LN2_LOW,
@@ -133,7 +139,7 @@ def _raise_and_recur(n, z_squared):
     return b0, b1, s, t, inverse_h, q
 
 
-@scalar_function
+@looping_function
 def _recur(n, g, step, start):
     """B_0 and B_1 from A_N = `start` and B_N = 1, with a_k = step (n + k).
 

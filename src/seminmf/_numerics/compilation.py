@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
+from numba.core.imputils import impl_ret_borrowed
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+from .linking import piece
 
 # - forceinline: a call that is left in a loop keeps the loop scalar;
-# - error_model "numpy": a test for division by zero would be a branch;
 # - "contract" lets a*b + c become one fused instruction. It is the only licence given: the others
 #   allow to reorder sums or to assume that there is no NaN and no infinity.
-_options: dict[str, Any] = {
-    "error_model": "numpy",
-    "forceinline": True,
-    "no_cfunc_wrapper": True,  # nobody calls it, and it takes time to compile
-}
-scalar_function = njit(fastmath={"contract"}, **_options)
+scalar_function = piece(forceinline=True, fastmath={"contract"}, _nrt=False)
+# With a loop, which must be unrolled before the function is part of another loop.
+looping_function = piece(optimised=True, forceinline=True, fastmath={"contract"}, _nrt=False)
 # For arithmetic that recovers its own rounding errors, which "contract" would change.
-strict_function = njit(**_options)
+strict_function = piece(forceinline=True, fastmath=False, _nrt=False)
 
 _INTEGER = {types.float64: types.int64, types.float32: types.int32}
 
@@ -48,16 +48,37 @@ def float_of_bits(typing_context, bits, like):
     return like(bits, like), codegen
 
 
-def by_precision(x, pair):
+@intrinsic
+def by_precision(typing_context, x, pair):
     """Return pair[0] for a float32 `x`, pair[1] for a float64, decided at compile time."""
-    raise NotImplementedError("by_precision exists in compiled code only")
+    place = 0 if x == types.float32 else 1
+
+    def codegen(context, builder, signature, args):
+        return builder.extract_value(args[1], place)
+
+    return pair[place](x, pair), codegen
 
 
-@overload(by_precision, inline="always")
-def _by_precision(x, pair):
-    if x == types.float32:
-        return lambda x, pair: pair[0]
-    return lambda x, pair: pair[1]
+@intrinsic
+def flat(typing_context, array):
+    """The numbers of a C-contiguous array in one row, as a view."""
+    row = array.copy(ndim=1)
+
+    def codegen(context, builder, signature, args):
+        whole = context.make_array(array)(context, builder, args[0])
+        view = context.make_array(row)(context, builder)
+        populate_array(
+            view,
+            data=whole.data,
+            shape=[whole.nitems],
+            strides=[whole.itemsize],
+            itemsize=whole.itemsize,
+            meminfo=whole.meminfo,
+            parent=whole.parent,
+        )
+        return impl_ret_borrowed(context, builder, row, view._getvalue())
+
+    return row(array), codegen
 
 
 def rule_of(kind: Any, name: str) -> Any:

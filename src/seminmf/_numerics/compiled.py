@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from llvmlite.binding import Linkage
-from numba import njit, types
+import llvmlite.binding as llvm
+from numba import njit
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.extending import intrinsic
 
 from .kernel_cache import cache_of, say_once
+from .linking import piece, prefer_wide_vectors
 
 
 class _OwnCode(JITCodeLibrary):
@@ -26,14 +27,36 @@ class _OwnCode(JITCodeLibrary):
     did, and so the code is as fast as it was.
     """
 
+    def add_ir_module(self, ir_module: Any) -> None:
+        prefer_wide_vectors(ir_module)
+        super().add_ir_module(ir_module)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Left to what follows, which does the same with all functions together."""
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Optimise once; numba does so twice, and by default loops are unrolled.
+
+        That is a fifth of the time that a compilation takes, and gives code that is no faster: what
+        there is to unroll, is (`looping_function`, `products`).
+        """
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = True
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(self._codegen._tm, options)
+        passes = builder.getModulePassManager()
+        passes.add_refprune_pass()
+        passes.run(self._final_module, builder)
+
     def _finalize_final_module(self) -> None:
         self._shared_module = self._final_module.clone()
         for function in self._shared_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.external:
-                function.linkage = Linkage.linkonce_odr
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = llvm.Linkage.linkonce_odr
         for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
-                function.linkage = Linkage.internal
+            if not function.is_declaration and function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = llvm.Linkage.internal
         super()._finalize_final_module()
 
 
@@ -43,7 +66,20 @@ class _KernelCompiler(Compiler):
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         self.state.library = _OwnCode(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
-        return super().compile_extra(func)
+        with _uncollected():
+            return super().compile_extra(func)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection, which takes a tenth of a compilation's time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -69,27 +105,17 @@ _options: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz"},
     "no_cfunc_wrapper": True,  # nobody calls it, and it takes time to compile
 }
-kernel = cached_njit(**_options)
+# Most kernels make no arrays, and need not count who refers to one: that is half of their code
+# before it is optimised.
+kernel = cached_njit(_nrt=False, **_options)
+kernel_with_arrays = cached_njit(**_options)
 
-# A piece of a kernel that stands apart to be read: compiled with it, not on its own as well, which
-# would take the compiler the same time again.
-part = njit(inline="always", error_model="numpy")
-
-
-@intrinsic
-def prefer_wide_vectors(typing_context):
-    """Let the function that calls this use 512-bit vectors where the machine has them.
-
-    LLVM keeps to 256 bits by default, for the sake of code that has few vector instructions. The
-    cell loops have nothing else: measured, 1.3 times as fast. Without effect on other machines.
-    """
-
-    def codegen(context, builder, signature, args):
-        # llvmlite checks the names of attributes and does not know those with a value.
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), codegen
+# A piece of a kernel that stands apart: to be read, or because several kernels have it.
+part = piece(_nrt=False, fastmath=_options["fastmath"])
+# One that makes arrays or returns one, for kernels with arrays.
+part_with_arrays = piece(fastmath=_options["fastmath"])
+# Where it is measured that the code is faster for it.
+part_optimised = piece(optimised=True, _nrt=False, fastmath=_options["fastmath"])
 
 
 class _Announcement(event.Listener):

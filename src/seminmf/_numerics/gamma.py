@@ -15,7 +15,13 @@ from __future__ import annotations
 
 import math
 
-from .compilation import by_precision, fused_multiply_add, polynomial, scalar_function
+from .compilation import (
+    by_precision,
+    fused_multiply_add,
+    looping_function,
+    polynomial,
+    scalar_function,
+)
 from .elementary import exp, log, two_sum
 
 # Pairs are for float32 and float64.
@@ -56,7 +62,7 @@ _TRIGAMMA = (_TRIGAMMA_DOUBLE[:4], _TRIGAMMA_DOUBLE)
 _ENTROPY = (_ENTROPY_DOUBLE[:3], _ENTROPY_DOUBLE)
 
 
-@scalar_function
+@looping_function
 def _shift(x):
     """v, 1/v, and of the factors f_k = (x+k)/v, 0 < k < N: their product p, p', p''/2.
 
@@ -150,7 +156,7 @@ def _digamma_and_trigamma(x):
     )
 
 
-@scalar_function
+@looping_function
 def inverse_digamma(y):
     """The x > 0 with digamma(x) = y: Newton's method from the start of Minka (2000), appendix C.
 

@@ -18,7 +18,8 @@ from ..._model.cells import SMALLEST_RATE
 from ..._model.likelihoods import Likelihood, cell
 from ..._model.model import NO_BACKGROUND, Background
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compilation import flat
+from ..._numerics.compiled import kernel, part, part_optimised
 from ..simd.products import dots, multiply, outer
 from ..simd.vectors import aligned
 
@@ -46,12 +47,17 @@ class Expectations(NamedTuple):
     data_term: float
 
 
-@kernel
-def evaluate_rates(likelihood, x, rates0, rates1):
+@part_optimised
+def replace_cells(likelihood, x, rates0, rates1):
     """In every cell, replace x by its log-likelihood and the rates by U₀ and U₁."""
-    prefer_wide_vectors()
     for n in range(x.size):
         rates0[n], rates1[n], x[n] = cell(likelihood, x[n], rates0[n], rates1[n])
+
+
+@kernel
+def evaluate_rates(likelihood, x, rates0, rates1):
+    """The same, for others than kernels."""
+    replace_cells(likelihood, x, rates0, rates1)
 
 
 @kernel
@@ -72,7 +78,6 @@ def _estep_features(
 
     `background` (2, n, width) has a row for each sample, or one for all.
     """
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components, width = atoms.shape[1:]
     own_background = background.shape[1] > 1
@@ -95,9 +100,7 @@ def _estep_features(
         for s in range(2):
             first = start if own_background else 0
             multiply(activations[start : start + n_rows], atoms[s], background[s, first:], rates[s])
-        evaluate_rates(
-            likelihood, x.ravel()[:size], rates[0].ravel()[:size], rates[1].ravel()[:size]
-        )
+        replace_cells(likelihood, flat(x)[:size], flat(rates[0])[:size], flat(rates[1])[:size])
         dots(rates, atoms, n_rows, u_act[start : start + n_rows])
         for s in range(2):
             outer(weighted, rates[s : s + 1], n_rows, product)
@@ -125,7 +128,6 @@ def _estep_samples(
 
     `background` is (2, n, I).
     """
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = atoms.shape[1]
     size = n_features * block
@@ -159,7 +161,7 @@ def _estep_samples(
         if start == 0 or background.shape[1] > 1:
             _take_background(background, start, start_rates)
         multiply(atoms, factors, start_rates, rates)
-        evaluate_rates(likelihood, x.ravel(), rates.ravel()[:size], rates.ravel()[size:])
+        replace_cells(likelihood, flat(x), flat(rates)[:size], flat(rates)[size:])
         dots(both, weighted, 2 * n_features, product)
         _add(u_atoms, product)
         outer(atoms.reshape((1, 2 * n_features, n_components)), both, 2 * n_features, expected)
@@ -182,10 +184,9 @@ def _take_background(background, first, start_rates):
                 start_rates[s * n_features + i, j] = row[i]
 
 
-@kernel
+@part_optimised
 def _transpose(rows, scale, columns):
     """columns[i, j] = scale rows[j, i], in small squares, which share their cache lines."""
-    prefer_wide_vectors()
     n_rows, n_columns = rows.shape
     for first in range(0, n_rows, 8):
         last = min(first + 8, n_rows)
@@ -202,15 +203,13 @@ def _transpose(rows, scale, columns):
 @part
 def _add(sums, terms):
     """sums += terms, in the sums' precision."""
-    prefer_wide_vectors()
-    flat_sums, flat_terms = sums.ravel(), terms.ravel()
+    flat_sums, flat_terms = flat(sums), flat(terms)
     for n in range(flat_sums.size):
         flat_sums[n] += flat_terms[n]
 
 
 @part
 def _sum(values):
-    prefer_wide_vectors()
     total = 0.0
     for n in range(values.size):
         total += values[n]
@@ -219,7 +218,6 @@ def _sum(values):
 
 @part
 def _weighted_sum(values, weights):
-    prefer_wide_vectors()
     total = 0.0
     for n in range(weights.size):
         total += values[n] * weights[n]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._numerics.compilation import scalar_function
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel
 from ..._numerics.elementary import exp, log
 
 # Below the normal numbers logarithms are coarse; what is there does not move.
@@ -28,7 +28,6 @@ def _differences(x0, x1, x2):
 
 @kernel
 def _measure(x0, x1, x2, times, sums):
-    prefer_wide_vectors()
     for j in range(times.size):
         weight = squares_r = squares_v = 0.0
         for n in range(x0.shape[1]):
@@ -45,7 +44,6 @@ def _measure(x0, x1, x2, times, sums):
 
 @kernel
 def _extrapolate(x0, x1, x2, along, across, most, out):
-    prefer_wide_vectors()
     for n in range(x2.size):
         r, v = _differences(x0[n], x1[n], x2[n])
         change = along * r + across * v

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.likelihoods import cell
-from ..._numerics.compiled import kernel, prefer_wide_vectors
-from ..newton.lane_atoms import blocks_of_rows, sample
+from ..._numerics.compiled import kernel_with_arrays, part_with_arrays
+from ..._numerics.linking import handed_to
+from ..newton.lane_atoms import blocks_of_rows, cell_of, n_cells
 from ..newton.lanes import row_unit
 from ..newton.sweep import RowProblems
 
@@ -24,52 +25,59 @@ _MAX_STEPS = 5000
 _NO_CHANGE = 1e-10
 
 
-def _atoms_of_row(X, j, atoms, atom_totals, workspace, rest):
-    """The atoms that the cells of a row see; and what those that it has not see, in `rest`."""
-    raise NotImplementedError("_atoms_of_row exists in compiled code only")
-
-
-def _background_of_row(X, j, background, own):
+@intrinsic
+def _background_of_row(typing_context, X, j, background, own):
     """The rates (2, I) that the cells of a row have without any component."""
-    raise NotImplementedError("_background_of_row exists in compiled code only")
+    dense = isinstance(X, types.Array)
+    choice = _own_background if dense else _gathered_background
+    return handed_to(typing_context, choice, X, j, background, own)
 
 
-@overload(_background_of_row)
-def _choose_background(X, j, background, own):
-    if isinstance(X, types.Array):
-        return lambda X, j, background, own: background[:, min(j, background.shape[1] - 1)].copy()
-
-    def gathered(X, j, background, own):
-        first = X.starts[j]
-        for i in range(X.ends[j] - first):
-            for s in range(2):
-                own[s, i] = background[s, 0, X.indices[first + i]]
-        return own
-
-    return gathered
+@part_with_arrays
+def _own_background(X, j, background, own):
+    row = min(j, background.shape[1] - 1)
+    for s in range(2):
+        for i in range(own.shape[1]):
+            own[s, i] = background[s, row, i]
+    return own
 
 
-@overload(_atoms_of_row)
-def _choose_atoms(X, j, atoms, atom_totals, workspace, rest):
-    if isinstance(X, types.Array):
-        return lambda X, j, atoms, atom_totals, workspace, rest: atoms
-
-    def gathered(X, j, atoms, atom_totals, workspace, rest):
-        first = X.starts[j]
-        stored = X.ends[j] - first
-        for k in range(atoms.shape[1]):
-            seen = 0.0
-            for s in range(2):
-                for i in range(stored):
-                    workspace[s, k, i] = atoms[s, k, X.indices[first + i]]
-                    seen += workspace[s, k, i]
-            rest[k] = max(atom_totals[k] - seen, 0.0)
-        return workspace[:, :, :stored]
-
-    return gathered
+@part_with_arrays
+def _gathered_background(X, j, background, own):
+    first = X.starts[j]
+    for i in range(X.ends[j] - first):
+        for s in range(2):
+            own[s, i] = background[s, 0, X.indices[first + i]]
+    return own
 
 
-@kernel
+@intrinsic
+def _atoms_of_row(typing_context, X, j, atoms, atom_totals, workspace, rest):
+    """The atoms that the cells of a row see; and what those that it has not see, in `rest`."""
+    choice = _all_atoms if isinstance(X, types.Array) else _gathered_atoms
+    return handed_to(typing_context, choice, X, j, atoms, atom_totals, workspace, rest)
+
+
+@part_with_arrays
+def _all_atoms(X, j, atoms, atom_totals, workspace, rest):
+    return atoms
+
+
+@part_with_arrays
+def _gathered_atoms(X, j, atoms, atom_totals, workspace, rest):
+    first = X.starts[j]
+    stored = X.ends[j] - first
+    for k in range(atoms.shape[1]):
+        seen = 0.0
+        for s in range(2):
+            for i in range(stored):
+                workspace[s, k, i] = atoms[s, k, X.indices[first + i]]
+                seen += workspace[s, k, i]
+        rest[k] = max(atom_totals[k] - seen, 0.0)
+    return workspace
+
+
+@kernel_with_arrays
 def _em_rows(
     likelihood,
     mass,
@@ -85,21 +93,19 @@ def _em_rows(
     activations,
 ):
     """EM on consecutive rows, in place, every row in its own unit."""
-    prefer_wide_vectors()
     n_components = all_atoms.shape[1]
     rates = np.empty((2, workspace.shape[2]))
     x = np.empty(workspace.shape[2])
     gathered = np.empty((2, workspace.shape[2]))
     for j in range(activations.shape[0]):
         values = activations[j]
-        cells = sample(X, j)
-        n_features = cells.size
+        n_features = n_cells(X, j, j + 1)
         atoms = _atoms_of_row(X, j, all_atoms, atom_totals, workspace, rest)
         start_rates = _background_of_row(X, j, background, gathered)
-        unit = row_unit(likelihood, True, cells)
+        unit = row_unit(likelihood, True, X, j)
         row_mass, lowest = mass * unit, floor / unit
         for i in range(n_features):
-            x[i] = cells[i] / (likelihood.unit * unit)
+            x[i] = cell_of(X, j, i) / (likelihood.unit * unit)
         for k in range(n_components):
             values[k] = max(values[k] / unit, lowest)
         for _ in range(_MAX_STEPS):
@@ -137,7 +143,7 @@ def solve_by_em(
     shapes, rates = (np.broadcast_to(part, activations.shape) for part in problems.prior)
 
     def task(rows: tuple[int, int]) -> None:
-        for part, block in blocks_of_rows(source, *rows):
+        for own, block in blocks_of_rows(source, *rows):
             _em_rows(
                 problems.likelihood,
                 problems.penalty.mass,
@@ -145,12 +151,12 @@ def solve_by_em(
                 block,
                 atoms,
                 atom_totals,
-                problems.start_rates(part),
-                np.ascontiguousarray(shapes[part]),
-                np.ascontiguousarray(rates[part]),
+                problems.start_rates(own),
+                np.ascontiguousarray(shapes[own]),
+                np.ascontiguousarray(rates[own]),
                 np.empty((2, n_components, source.longest_row)),
                 np.zeros(n_components),
-                activations[part],
+                activations[own],
             )
 
     for _ in executor.map(task, row_ranges(source, 16 * n_components)):

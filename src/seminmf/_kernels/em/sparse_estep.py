@@ -18,9 +18,9 @@ from ..._data.executor import LocalExecutor
 from ..._data.sparse import SparseSource
 from ..._model.likelihoods import Likelihood
 from ..._model.model import NO_BACKGROUND, Background
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel_with_arrays
 from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
-from .estep import Expectations, checked_factors, evaluate_rates, start_rates
+from .estep import Expectations, checked_factors, replace_cells, start_rates
 
 # Cells whose rates are computed at a time.
 _BATCH = 256
@@ -32,7 +32,7 @@ _CELLS_FOR_A_FEATURE = 64
 _FEWEST_TASKS, _MOST_TASKS = 16, 64
 
 
-@kernel
+@kernel_with_arrays
 def _estep_cells(
     likelihood, inverse_unit, background, cells, activations, weights, atoms, u_act, u_atoms
 ):
@@ -40,7 +40,6 @@ def _estep_cells(
 
     `background` (2, I) are the rates without any component.
     """
-    prefer_wide_vectors()
     all_rows, all_columns, all_values = cells
     width = activations.shape[1]
     lane = lanes(activations)
@@ -61,7 +60,7 @@ def _estep_cells(
                 sum1 = multiply_add(values, load(atoms, at0 + width + l), sum1)
             rates[0, n] = total(sum0) + background[0, columns[n]]
             rates[1, n] = total(sum1) + background[1, columns[n]]
-        evaluate_rates(likelihood, x[:size], rates[0, :size], rates[1, :size])
+        replace_cells(likelihood, x[:size], rates[0, :size], rates[1, :size])
         for n in range(size):
             weight = weights[rows[n]]
             data_term += weight * x[n]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel_with_arrays, part, part_with_arrays
 from ..simd.products import dots, multiply
 
 # Rules for the activations.
@@ -61,7 +61,7 @@ class Sums(NamedTuple):
     grams: NDArray
 
 
-@kernel
+@part
 def panel_width(n_features):
     """How many samples a panel has."""
     width = _WIDEST
@@ -70,7 +70,7 @@ def panel_width(n_features):
     return width
 
 
-@kernel
+@part
 def gram_of_row(x, components, gap_weight, gram):
     """W Wᵀ over the observed features of a sample, and the squares in its gaps."""
     n_components, n_features = components.shape
@@ -121,7 +121,7 @@ def _residuals(x, seen, values, transposed, residual, squares):
             squares[p] += row[p] * row[p]
 
 
-@part
+@part_with_arrays
 def _count_gaps(seen, squared_components, values, gradient, squares):
     """Add the squares in gaps to each sample's loss, and what they pull to its gradient."""
     n_components, width = values.shape
@@ -165,7 +165,7 @@ def _descend(values, gradient, grams, step):
                     slope[p] -= step[p] * gram[p]
 
 
-@part
+@part_with_arrays
 def _multiply(values, gradient, grams, updated):
     """The rule of Ding, Li and Jordan: a √((c⁺ + a Q⁻) / (c⁻ + a Q⁺)), c = W x, Q the Gram."""
     n_components, width = values.shape
@@ -199,7 +199,7 @@ def _look_ahead(momentum, first, n_rows, values, before, moved, ahead):
             values[k, p] = ahead[j, k] = max(value, 0.0)
 
 
-@part
+@part_with_arrays
 def _add_up(x, seen, panel_weights, values, scaled, spare, products, grams):
     """Add a panel to the sums."""
     n_components, n_features = products.shape
@@ -226,12 +226,11 @@ def _add_up(x, seen, panel_weights, values, scaled, spare, products, grams):
                     grams[i, l, k] += total
 
 
-@kernel
+@kernel_with_arrays
 def _sweep_rows(
     rule, momentum, factor, X, weights, components, gram, start, before, moved, ahead, sums
 ):
     """A sweep over consecutive samples, in units of 1 / factor; returns the loss."""
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = len(components)
     width = panel_width(n_features)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel_with_arrays, part
 from .least_squares import GAP_WEIGHT, gram_of_row
 
 # A gradient of this share of its size, a pivot of this share of its diagonal: rounding.
@@ -24,7 +24,7 @@ _ROUNDING = 1e-13
 _MOST_STEPS = 10
 
 
-@kernel
+@part
 def _solve_passive(gram, product, passive, factor, solution):
     """Solve Q z = c on the passive set, by Cholesky; components that depend on others leave it."""
     n_components = len(product)
@@ -60,7 +60,7 @@ def _solve_passive(gram, product, passive, factor, solution):
             solution[k] = total / factor[k, k]
 
 
-@kernel
+@part
 def _enter(gram, product, values, passive, refused):
     """Let the component with the steepest gradient into the passive set; -1 if there is none."""
     best, entering = 0.0, -1
@@ -80,7 +80,7 @@ def _enter(gram, product, values, passive, refused):
     return entering
 
 
-@kernel
+@part
 def _move(values, solution, passive):
     """Go towards the solution until a value would get negative: which one it is, or -1."""
     share, blocking = 1.0, -1
@@ -94,7 +94,7 @@ def _move(values, solution, passive):
     return blocking
 
 
-@kernel
+@part
 def _solve_row(gram, product, values, passive, refused, factor, solution):
     """The active-set method for one sample, from 0."""
     n_components = len(product)
@@ -114,10 +114,9 @@ def _solve_row(gram, product, values, passive, refused, factor, solution):
             refused[entering] = True  # it depends on others, or rounding let it in
 
 
-@kernel
+@kernel_with_arrays
 def _solve_rows(factor, gap_weight, X, components, gram, activations):
     """Solve for consecutive samples, in units of 1 / factor."""
-    prefer_wide_vectors()
     n_samples, n_features = X.shape
     n_components = len(components)
     x, product = np.empty(n_features), np.empty(n_components)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part, part_optimised
 
 # Below this share of observed cells they are added one by one, and not by whole vectors.
 _FEW = 0.25
@@ -53,10 +53,9 @@ def _descend(gram, product, bounded, most_rounds, values):
 
 
 @part
-def _gram_of_row(precision, components, gram):
-    """Σ_i precision_i W_ki W_li."""
-    n_components, n_features = components.shape
-    for k in range(n_components):
+def _gram_of_row(precision, components, n_features, gram):
+    """Σ_i precision_i W_ki W_li, over the first features."""
+    for k in range(components.shape[0]):
         for l in range(k + 1):
             total = 0.0
             for i in range(n_features):
@@ -65,17 +64,51 @@ def _gram_of_row(precision, components, gram):
 
 
 @part
-def _gather(precision, components, cells, j, seen, own):
-    """Precisions and components of a sample's cells; returns its features."""
+def _gather(precision, components, cells, j, features, seen, own):
+    """Features, precisions and components of a sample's cells; returns how many it has."""
     first = cells.ends[j - 1] if j > 0 else 0
-    features = cells.features[first : cells.ends[j]]
-    row = precision[0 if precision.shape[0] == 1 else j]
-    for c in range(features.size):
-        seen[c] = row[features[c]]
+    count = cells.ends[j] - first
+    row = 0 if precision.shape[0] == 1 else j
+    for c in range(count):
+        features[c] = cells.features[first + c]
+        seen[c] = precision[row, features[c]]
     for k in range(components.shape[0]):
-        for c in range(features.size):
+        for c in range(count):
             own[k, c] = components[k, features[c]]
-    return features
+    return count
+
+
+class _Workspace(NamedTuple):
+    """For one sample: its features, their precisions and components, and what is solved with.
+
+    At first it has all features.
+    """
+
+    features: NDArray
+    precision: NDArray
+    components: NDArray
+    residual: NDArray
+    gram: NDArray
+    factor: NDArray
+    product: NDArray
+    bounded: NDArray
+    active: NDArray
+
+    @classmethod
+    def of(cls, precision: NDArray, components: NDArray) -> _Workspace:
+        n_components, n_features = components.shape
+        gram, factor = np.empty((2, n_components, n_components))
+        return cls(
+            np.arange(n_features),
+            precision[0].copy(),
+            components.copy(),
+            np.empty(n_features),
+            gram,
+            factor,
+            np.empty(n_components),
+            np.ones(n_components, dtype=bool),
+            np.empty(n_components, dtype=np.int64),
+        )
 
 
 @part
@@ -91,37 +124,50 @@ def _quadratic(gram, product, values):
     return total
 
 
-@kernel
 def solve_priced_rows(
-    X, precision, cells, weights, centre, components, prices, most_rounds, values
-):
+    X: NDArray,
+    precision: NDArray,
+    cells: ObservedCells,
+    weights: NDArray,
+    centre: NDArray,
+    components: NDArray,
+    prices: NDArray,
+    most_rounds: int,
+    values: NDArray,
+) -> float:
     """Activations of each sample, from where they are, in place.
 
     Returns what is minimised: the sum of ½ p (x − a W − b)² and of the prices, with the weights.
     """
-    prefer_wide_vectors()
-    n_samples, n_features = X.shape
+    workspace = _Workspace.of(precision, components)
+    return _solve_rows(
+        X, precision, cells, weights, centre, components, prices, most_rounds, values, workspace
+    )
+
+
+@kernel
+def _solve_rows(
+    X, precision, cells, weights, centre, components, prices, most_rounds, values, workspace
+):
+    features, seen, own, residual, gram, _, product, bounded, _ = workspace
+    n_samples, count = X.shape
     n_components = components.shape[0]
     shared = cells.ends.size == 0
-    gram, product = np.empty((n_components, n_components)), np.empty(n_components)
-    residual, bounded = np.empty(n_features), np.ones(n_components, np.bool_)
-    seen, own = precision[0].copy(), components.copy()
-    features = np.arange(n_features).astype(cells.features.dtype)
     total = 0.0
     if shared:
-        _gram_of_row(seen, own, gram)
+        _gram_of_row(seen, own, count, gram)
     for j in range(n_samples):
         if not shared:
-            features = _gather(precision, components, cells, j, seen, own)
-            _gram_of_row(seen[: features.size], own[:, : features.size], gram)
+            count = _gather(precision, components, cells, j, features, seen, own)
+            _gram_of_row(seen, own, count, gram)
         squares = 0.0
-        for c in range(features.size):
+        for c in range(count):
             deviation = X[j, features[c]] - centre[features[c]]
             residual[c] = seen[c] * deviation
             squares += residual[c] * deviation
         for k in range(n_components):
             slope = -prices[k]
-            for c in range(features.size):
+            for c in range(count):
                 slope += own[k, c] * residual[c]
             product[k] = slope
         _descend(gram, product, bounded, most_rounds, values[j])
@@ -129,14 +175,25 @@ def solve_priced_rows(
     return total
 
 
-@kernel
-def sum_for_features(X, precision, cells, weights, values, products, grams):
+def sum_for_features(
+    X: NDArray,
+    precision: NDArray,
+    cells: ObservedCells,
+    weights: NDArray,
+    values: NDArray,
+    products: NDArray,
+    grams: NDArray,
+) -> None:
     """Add Σ_j w p a x and Σ_j w p a aᵀ, for each feature or, without p, for all alike."""
-    prefer_wide_vectors()
+    row, seen = np.empty((2, X.shape[1]))
+    _sum_for_features(X, precision, cells, weights, values, products, grams, row, seen)
+
+
+@kernel
+def _sum_for_features(X, precision, cells, weights, values, products, grams, row, seen):
     n_samples, n_features = X.shape
     n_values = values.shape[1]
     shared = cells.ends.size == 0
-    row, seen = np.empty(n_features), np.zeros(n_features)
     for j in range(n_samples):
         if shared:
             for i in range(n_features):
@@ -148,7 +205,8 @@ def sum_for_features(X, precision, cells, weights, values, products, grams):
                 own = precision[0 if precision.shape[0] == 1 else j]
                 _add_cells(X[j], own, features, weights[j], values[j], products, grams)
                 continue
-            seen[:] = 0.0
+            for i in range(n_features):
+                seen[i] = 0.0
             for i in features:
                 seen[i] = weights[j] * precision[0 if precision.shape[0] == 1 else j, i]
             for i in range(n_features):
@@ -187,20 +245,38 @@ def _add_cells(x, precision, features, weight, values, products, grams):
                 grams[k, l, i] += both * precision[i]
 
 
-@kernel
-def solve_bounded_features(grams, products, bounded, most_rounds, values):
+def solve_bounded_features(
+    grams: NDArray, products: NDArray, bounded: NDArray, most_rounds: int, values: NDArray
+) -> None:
     """Components of each feature of which some are at least 0, from where they are, in place."""
+    n_values = len(products)
+    gram, (product, own) = np.empty((n_values, n_values)), np.empty((2, n_values))
+    _solve_features(grams, products, bounded, most_rounds, values, gram, product, own)
+
+
+@kernel
+def _solve_features(grams, products, bounded, most_rounds, values, gram, product, own):
     n_values, n_features = products.shape
-    gram, own = np.empty((n_values, n_values)), np.empty(n_values)
     for i in range(n_features):
         at = i if grams.shape[2] > 1 else 0
         for k in range(n_values):
-            own[k] = values[k, i]
+            own[k], product[k] = values[k, i], products[k, i]
             for l in range(n_values):
                 gram[k, l] = grams[k, l, at]
-        _descend(gram, products[:, i].copy(), bounded, most_rounds, own)
+        _descend(gram, product, bounded, most_rounds, own)
         for k in range(n_values):
             values[k, i] = own[k]
+
+
+@part
+def _find_active(values, least, gram, active):
+    """Write down which components are active; returns how many."""
+    n_active = 0
+    for k in range(values.size):
+        if values[k] > least[k] and gram[k, k] > 0.0:
+            active[n_active] = k
+            n_active += 1
+    return n_active
 
 
 @part
@@ -217,7 +293,7 @@ def _factorise(gram, active, n_active, factor):
                 factor[a, a] = math.sqrt(max(total, 1e-9 * gram[active[a], active[a]] + 1e-300))
 
 
-@part
+@part_optimised
 def _leverage(components, i, active, n_active, factor, solved):
     """Variance of the fit of feature i by active components, whose Gram matrix is factorised."""
     leverage = 0.0
@@ -230,36 +306,56 @@ def _leverage(components, i, active, n_active, factor, solved):
     return leverage
 
 
-@kernel
 def sum_residuals(
-    X, precision, cells, weights, centre, components, values, least, squares, leverages
-):
+    X: NDArray,
+    precision: NDArray,
+    cells: ObservedCells,
+    weights: NDArray,
+    centre: NDArray,
+    components: NDArray,
+    values: NDArray,
+    least: NDArray,
+    squares: NDArray,
+    leverages: NDArray,
+) -> None:
     """Add each feature's Σ_j w (x − a W − b)² and Σ_j w h over observed cells.
 
     h is the leverage of a cell on its sample's fit by the components that are active there: those
     above `least`.
     """
-    prefer_wide_vectors()
-    n_samples, n_features = X.shape
+    workspace = _Workspace.of(precision, components)
+    _sum_residuals(
+        X,
+        precision,
+        cells,
+        weights,
+        centre,
+        components,
+        values,
+        least,
+        squares,
+        leverages,
+        workspace,
+    )
+
+
+@kernel
+def _sum_residuals(
+    X, precision, cells, weights, centre, components, values, least, squares, leverages, workspace
+):
+    features, seen, own, _, gram, factor, solved, _, active = workspace
+    n_samples, count = X.shape
     n_components = components.shape[0]
     shared = cells.ends.size == 0
-    gram, factor = np.empty((n_components, n_components)), np.empty((n_components, n_components))
-    active, solved = np.empty(n_components, np.int64), np.empty(n_components)
-    seen, own = precision[0].copy(), components.copy()
-    features = np.arange(n_features).astype(cells.features.dtype)
     if shared:
-        _gram_of_row(seen, own, gram)
+        _gram_of_row(seen, own, count, gram)
     for j in range(n_samples):
         if not shared:
-            features = _gather(precision, components, cells, j, seen, own)
-            _gram_of_row(seen[: features.size], own[:, : features.size], gram)
-        n_active = 0
-        for k in range(n_components):
-            if values[j, k] > least[k] and gram[k, k] > 0.0:
-                active[n_active] = k
-                n_active += 1
+            count = _gather(precision, components, cells, j, features, seen, own)
+            _gram_of_row(seen, own, count, gram)
+        n_active = _find_active(values[j], least, gram, active)
         _factorise(gram, active, n_active, factor)
-        for c in range(features.size):
+        for c in range(count):
             i = features[c]
             residual = X[j, i] - centre[i]
             for k in range(n_components):

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..._numerics.compiled import kernel
+from ..._numerics.compiled import kernel, part
 from ..._numerics.elementary import exp
 
 # From this precision of ln z on, its density is that of a normal variable with some skewness.
@@ -19,7 +19,7 @@ _LOGS = _LOWEST + _STEP * np.arange(101)
 _VALUES = np.exp(_LOGS)
 
 
-@kernel
+@part
 def _moments(shape, best_for, information):
     """E[ln z] and E[z] of the density above, and the logarithm of its integral over its largest.
 
@@ -50,7 +50,7 @@ def _moments(shape, best_for, information):
     return (first + below * (edge - 1.0 / shape)) / mass, mean / mass, math.log(mass)
 
 
-@kernel
+@part
 def _rest(excess, best_for, information):
     """The logarithm of the density less that of z^(α−1), at z − 1."""
     return -excess * (0.5 * information * excess + best_for)

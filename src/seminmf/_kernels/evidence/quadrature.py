@@ -29,7 +29,7 @@ from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.cells import SMALLEST_RATE, integer_cell, integer_curvature
 from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compiled import kernel_with_arrays, part
 from ..._numerics.elementary import exp
 
 # The power of λ whose posterior is taken for normal, for shapes from 1 on; in proportion below.
@@ -79,13 +79,13 @@ class Marginal(NamedTuple):
     evidence: float
 
 
-@kernel
+@part
 def _power(shape):
     """The power p of λ that is taken for normal."""
     return _POWER * min(1.0, shape)
 
 
-@kernel
+@part
 def _decompose(H):
     """Replace the lower triangle of H by L with H = L Lᵀ."""
     n = len(H)
@@ -97,7 +97,7 @@ def _decompose(H):
             H[k, m] = math.sqrt(max(total, 1e-300)) if k == m else total / H[m, m]
 
 
-@kernel
+@part
 def _newton_step(x, atoms, atom_totals, shape, rate, modes, values, g, H, slope):
     """One Newton step of the modes, whose length it returns; leaves the factor L of H behind."""
     n_components, n_features = atoms.shape[1:]
@@ -136,7 +136,7 @@ def _newton_step(x, atoms, atom_totals, shape, rate, modes, values, g, H, slope)
     return longest
 
 
-@kernel
+@part
 def _place(points, shape, modes, H, logs, weights):
     """ln λ at the nodes, ln λ̂ + ln(1 + p z)/p with z = L⁻ᵀ points, and the density's logarithm."""
     n_components, n_nodes = points.shape
@@ -157,10 +157,9 @@ def _place(points, shape, modes, H, logs, weights):
             logs[k, n] = modes[k] + log_root / power
 
 
-@kernel
+@part
 def _weigh(x, atoms, shape, rate, logs, values, u, weights):
     """Add to `weights` the log-density at each node; leaves λ in `values` and U in `u`."""
-    prefer_wide_vectors()
     n_components, n_nodes = logs.shape
     for k in range(n_components):
         for n in range(n_nodes):
@@ -179,7 +178,7 @@ def _weigh(x, atoms, shape, rate, logs, values, u, weights):
             weights[n] += value
 
 
-@kernel
+@part
 def _normalise(weights):
     """Replace logarithms of weights by weights that sum to 1; returns the logarithm of the sum."""
     largest = -math.inf
@@ -194,10 +193,9 @@ def _normalise(weights):
     return largest + math.log(total)
 
 
-@kernel
+@part
 def _collect(weights, logs, values, atoms, u, means, log_means, slopes):
     """Posterior means of a sample, and its derivatives by ln θ."""
-    prefer_wide_vectors()
     n_components, n_nodes = logs.shape
     n_features = u.shape[1]
     for k in range(n_components):
@@ -216,7 +214,7 @@ def _collect(weights, logs, values, atoms, u, means, log_means, slopes):
                 slopes[s, k, i] = atoms[s, k, i] * total
 
 
-@kernel
+@kernel_with_arrays
 def _marginal_rows(
     unit,
     points,

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..._numerics.compiled import kernel, part
+from ..._numerics.compiled import kernel_with_arrays, part
 
 # A term below this share of the sum is none.
 _NEGLIGIBLE = 1e-17
@@ -117,7 +117,7 @@ def _draw_activations(shape, rate, own, values):
         values[k] = max(drawn, _LEAST)
 
 
-@kernel
+@kernel_with_arrays
 def draw_count_rows(X, atoms, shape, rate, weights, seed, activations, counts, totals):
     """Draw the activations of samples, in place, and add up what the atoms and priors need.
 
@@ -135,7 +135,7 @@ def draw_count_rows(X, atoms, shape, rate, weights, seed, activations, counts, t
             totals[1, k] += weights[j] * math.log(values[k])
 
 
-@kernel
+@kernel_with_arrays
 def draw_count_rows_given(X, seeds, atoms, shape, rate, n_first, n_scans, start, out):
     """Activations of each sample for each of some draws; `out` is as for real numbers.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compiled import kernel, part
 
 # Activations do not become 0: logarithms of them are summed up.
 _LEAST = 1e-200
@@ -136,7 +136,8 @@ def _energy(gram, product, values):
 @part
 def _start_again(gram, product, values):
     """Values near the most probable ones, from 0 by coordinate descent."""
-    values[:] = 0.0
+    for k in range(values.size):
+        values[k] = 0.0
     for _ in range(_DESCENTS):
         for k in range(values.size):
             slope = product[k] + gram[k, k] * values[k]
@@ -148,26 +149,20 @@ def _start_again(gram, product, values):
 
 
 @part
-def _weigh(row, scale, noise, known, relative, centre, precision, deviation):
+def _weigh(row, j, scale, variances, known, relative, centre, precision, deviation):
     """Precisions of a sample's cells, 0 in gaps, and (x − b) times these; whether it is whole."""
     whole = True
+    j = 0 if known.shape[0] == 1 else j
     for i in range(row.size):
         x = row[i] * scale
-        variance = noise.features[i] * relative[i]
+        variance = variances[i] * relative[i]
         if known.size > 0:
-            variance += known[i]
+            variance += known[j, i]
         seen = x == x
         whole &= seen
         precision[i] = 1.0 / variance if seen else 0.0
         deviation[i] = precision[i] * (x - centre[i]) if seen else 0.0
     return whole and known.size == 0
-
-
-@part
-def _known_of(noise, j):
-    """What is known of a sample's noise; nothing, if nothing is."""
-    n_known = noise.known.shape[0]
-    return noise.known[0 if n_known == 1 else j] if n_known > 0 else noise.known.ravel()
 
 
 @part
@@ -224,28 +219,61 @@ def _add_row(row, scale, weight, own_noise, whole, precision, values, sums):
                     grams[k, l, i] += both * precision[i]
 
 
-@kernel
-def draw_rows(X, scale, noise, conditions, weights, n_scans, seed, activations, sums):
+class _Workspace(NamedTuple):
+    """For one sample: arrays of features, of components, (K, K), and of V values."""
+
+    precision: NDArray
+    deviation: NDArray
+    relative: NDArray
+    signal: NDArray
+    product: NDArray
+    gram: NDArray
+    values: NDArray
+
+    @classmethod
+    def of_size(cls, n_components: int, n_values: int, n_features: int) -> _Workspace:
+        precision, deviation, relative, signal = np.ones((4, n_features))
+        gram = np.empty((n_components, n_components))
+        values = np.ones(n_values)
+        return cls(precision, deviation, relative, signal, np.empty(n_components), gram, values)
+
+
+def draw_rows(
+    X: NDArray,
+    scale: float,
+    noise: CellNoise,
+    conditions: Conditions,
+    weights: NDArray,
+    n_scans: int,
+    seed: np.uint32,
+    activations: NDArray,
+    sums: RowSums,
+) -> None:
     """Draw the activations of samples, in place, and add up what the components need."""
-    prefer_wide_vectors()
+    (n_components, n_features), n_values = conditions.components.shape, len(sums.products)
+    workspace = _Workspace.of_size(n_components, n_values, n_features)
+    _draw_rows(X, scale, noise, conditions, weights, n_scans, seed, activations, sums, workspace)
+
+
+@kernel
+def _draw_rows(X, scale, noise, conditions, weights, n_scans, seed, activations, sums, workspace):
     components, centre, shape, rate, shared = conditions
-    n_components, n_features = components.shape
-    precision, deviation = np.empty(n_features), np.empty(n_features)
-    gram, product = np.empty((n_components, n_components)), np.empty(n_components)
-    values = np.ones(sums.products.shape[0])
-    own_noise, even = noise.known.size > 0, np.ones(n_features)
+    precision, deviation, even, _, product, gram, values = workspace
+    n_components, known = components.shape[0], noise.known
+    own = values[:n_components]
     np.random.seed(seed)
     for j in range(X.shape[0]):
-        known = _known_of(noise, j)
-        whole = _weigh(X[j], scale, noise, known, even, centre, precision, deviation)
+        row = X[j]
+        whole = _weigh(row, j, scale, noise.features, known, even, centre, precision, deviation)
         if not whole:
             _weighted_gram(components, precision, gram)
         _slopes(components, rate, deviation, product)
-        own = values[:n_components]
-        own[:] = activations[j]
+        for k in range(n_components):
+            own[k] = activations[j, k]
         _draw_values(shared if whole else gram, product, shape, n_scans, own)
-        activations[j] = own
-        _add_row(X[j], scale, weights[j], own_noise, whole, precision, values, sums)
+        for k in range(n_components):
+            activations[j, k] = own[k]
+        _add_row(row, scale, weights[j], known.size > 0, whole, precision, values, sums)
 
 
 @part
@@ -280,11 +308,15 @@ class Draws(NamedTuple):
 
 
 @kernel
-def seeds_of(X):
-    """A seed for each sample."""
-    seeds = np.empty(X.shape[0], np.uint32)
+def _fill_seeds(X, seeds):
     for j in range(X.shape[0]):
         seeds[j] = _seed_of(X[j])
+
+
+def seeds_of(X: NDArray) -> NDArray:
+    """A seed for each sample."""
+    seeds = np.empty(len(X), np.uint32)
+    _fill_seeds(X, seeds)
     return seeds
 
 
@@ -304,46 +336,50 @@ class Drawn(NamedTuple):
     kept: NDArray
 
 
-@kernel
-def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
+def draw_rows_given(
+    X: NDArray,
+    scale: float,
+    known: NDArray,
+    draws: Draws,
+    n_first: int,
+    n_scans: int,
+    start: NDArray,
+    out: Drawn,
+) -> None:
     """Activations of each sample for each of some draws, from a sample's own random numbers.
 
     So many of the draws are gone through before those that count, to forget the start.
     """
-    prefer_wide_vectors()
-    means, squares, kept = out
+    _, n_components, n_features = draws.components.shape
+    workspace = _Workspace.of_size(n_components, n_components, n_features)
+    _draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out, workspace)
+
+
+@kernel
+def _draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out, workspace):
+    precision, deviation, relative, signal, product, gram, values = workspace
     n_draws, n_components, n_features = draws.components.shape
-    precision, deviation = np.empty(n_features), np.empty(n_features)
-    gram, product = np.empty((n_components, n_components)), np.empty(n_components)
-    values = np.empty(n_components)
-    relative, signal = np.ones(n_features), np.zeros(n_features)
+    means, squares, kept = out
     grows, n_late = draws.growing > 0.0, n_first // 2
     for j in range(X.shape[0]):
-        np.random.seed(_seed_of(X[j]))
-        values[:] = start
-        means[j] = 0.0
-        squares[j] = 0.0
-        relative[:] = 1.0
-        signal[:] = 0.0
+        row = X[j]
+        np.random.seed(_seed_of(row))
+        for k in range(n_components):
+            values[k], means[j, k], squares[j, k] = start[k], 0.0, 0.0
+        for i in range(n_features):
+            relative[i], signal[i] = 1.0, 0.0
         for turn in range(-n_first, n_draws):
             s = turn if turn >= 0 else (-turn) % n_draws
-            noise = CellNoise(draws.variances[s], known)
+            components, variances, centre = draws.components[s], draws.variances[s], draws.centre[s]
             if grows and turn == 0:
-                relative[:] = 1.0 - draws.growing + draws.growing / n_late * signal / draws.typical
-            whole = _weigh(
-                X[j],
-                scale,
-                noise,
-                _known_of(noise, j),
-                relative,
-                draws.centre[s],
-                precision,
-                deviation,
-            )
+                for i in range(n_features):
+                    share = signal[i] / (n_late * draws.typical[i])
+                    relative[i] = 1.0 - draws.growing + draws.growing * share
+            whole = _weigh(row, j, scale, variances, known, relative, centre, precision, deviation)
             whole &= not grows
             if not whole:
-                _weighted_gram(draws.components[s], precision, gram)
-            _slopes(draws.components[s], draws.rate[s], deviation, product)
+                _weighted_gram(components, precision, gram)
+            _slopes(components, draws.rate[s], deviation, product)
             own_gram = draws.grams[s] if whole else gram
             # Values that suit the components of one draw may be absurd for those of the next: where
             # components are nearly alike, they would grow from draw to draw.
@@ -351,11 +387,16 @@ def draw_rows_given(X, scale, known, draws, n_first, n_scans, start, out):
                 _start_again(own_gram, product, values)
             _draw_values(own_gram, product, draws.shape[s], n_scans, values)
             if grows and -n_late <= turn < 0:
-                _add_signal(draws.components[s], values, signal)
-            if turn < 0:
-                continue
-            for k in range(n_components):
-                means[j, k] += values[k] / n_draws
-                squares[j, k] += values[k] * values[k] / n_draws
-            if kept.shape[0] > 0:
-                kept[s, j] = values
+                _add_signal(components, values, signal)
+            if turn >= 0:
+                _add_draw(s, j, values, n_draws, means, squares, kept)
+
+
+@part
+def _add_draw(s, j, values, n_draws, means, squares, kept):
+    """Add a draw of a sample to its means, and keep it if there is room for it."""
+    for k in range(values.size):
+        means[j, k] += values[k] / n_draws
+        squares[j, k] += values[k] * values[k] / n_draws
+        if kept.shape[0] > 0:
+            kept[s, j, k] = values[k]

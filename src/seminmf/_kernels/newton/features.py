@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, prefer_wide_vectors
-from ..simd.vectors import aligned, lanes
+from ..._numerics.arguments import check_arrays, spread
+from ..._numerics.compiled import kernel
+from ..simd.vectors import aligned
 from .lanes import TOWARDS_BARRIER
 from .quadratic import bounded_quadratic
 from .sweep import ONE_STEP
+from .workspace import lane_width
 
 # Of float32 data the Hessian is known to about this only.
 _RIDGE = 1.0 + 1e-5
@@ -20,16 +23,11 @@ _FIXED = 1e300
 
 
 @kernel
-def _move_features(control, slopes, hessian_blocks, atoms, excess, ridge, fixed, moves):
+def _move_features(control, slopes, hessian_blocks, atoms, excess, ridge, fixed, workspace, moves):
     """Fill in the moves (2, K, I); a feature has 2K unknowns, those of sign 0 first."""
-    prefer_wide_vectors()
     n_components, n_features = atoms.shape[1:]
-    n = 2 * n_components
-    width = 2 * lanes(atoms)
-    vectors = aligned(3 * n * width, atoms).reshape((3, n, width))
-    slope, lowest, move = vectors[0], vectors[1], vectors[2]
-    hessian = aligned(n * n * width, atoms).reshape((n, n, width))
-    workspace = aligned((3 * n + 3) * width, atoms).reshape((3 * n + 3, width))
+    slope, lowest, move, hessian, descent = workspace
+    width = slope.shape[1]
     for start in range(0, n_features, width):
         for l in range(width):
             i = min(start + l, n_features - 1)
@@ -58,7 +56,7 @@ def _move_features(control, slopes, hessian_blocks, atoms, excess, ridge, fixed,
                     bent += abs(slope[row, l])
                     hessian[row, row, l] = _FIXED if stays else bent * _RIDGE + _NOTHING
         bounded_quadratic(
-            slope, hessian, lowest, workspace, control.max_sweeps, control.sweep_tolerance, move
+            slope, hessian, lowest, descent, control.max_sweeps, control.sweep_tolerance, move
         )
         for l in range(min(width, n_features - start)):
             for s in range(2):
@@ -90,9 +88,9 @@ def move_features(
         Atoms that stay.
     """
     _, n_components, n_features = atoms.shape
-    excess, ridge = np.broadcast_to(excess, atoms.shape), np.broadcast_to(ridge, atoms.shape[1:])
-    slopes, hessian_blocks, atoms, excess, ridge = (
-        np.ascontiguousarray(part) for part in (slopes, hessian_blocks, atoms, excess, ridge)
+    excess, ridge = spread(excess, atoms.shape), spread(ridge, atoms.shape[1:])
+    slopes, hessian_blocks, atoms = (
+        np.ascontiguousarray(part) for part in (slopes, hessian_blocks, atoms)
     )
     check_arrays(
         {"K": n_components, "I": n_features, "P": n_components * (n_components + 1) // 2},
@@ -103,5 +101,13 @@ def move_features(
         fixed=("2K", fixed),
     )
     moves = np.empty(atoms.shape)
-    _move_features(ONE_STEP, slopes, hessian_blocks, atoms, excess, ridge, fixed, moves)
+    workspace = _workspace(2 * n_components, atoms)
+    _move_features(ONE_STEP, slopes, hessian_blocks, atoms, excess, ridge, fixed, workspace, moves)
     return moves
+
+
+def _workspace(n: int, atoms: NDArray) -> tuple[NDArray, ...]:
+    """Slope, bound and move (n, width), Hessian (n, n, width), and what the descent works in."""
+    width = lane_width(atoms.dtype)
+    shapes = (n, width), (n, width), (n, width), (n, n, width), (3 * n + 3, width)
+    return tuple(aligned(math.prod(shape), atoms).reshape(shape) for shape in shapes)

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from ..._numerics.compilation import scalar_function
 from ..._numerics.compiled import part
+from ..._numerics.linking import handed_to
 from ..simd.products import multiply, outer
 from ..simd.vectors import lanes, load, multiply_add, splat, store, transpose_square
 
@@ -48,51 +50,54 @@ def blocks_of_rows(source: Any, start: int, stop: int) -> Iterator[tuple[slice, 
         yield block.samples, block.X.astype(np.float64, copy=False)
 
 
-def sample(X, j):
-    """Values of a sample that may be observed."""
-    raise NotImplementedError("sample exists in compiled code only")
+def _is_dense(kind: Any) -> bool:
+    return isinstance(kind, types.Array)
 
 
-@overload(sample, inline="always")
-def _sample(X, j):
-    if isinstance(X, types.Array):
-        return lambda X, j: X[j]
-    return lambda X, j: X.values[X.starts[j] : X.ends[j]]
+@intrinsic
+def cell_of(typing_context, X, j, i):
+    """The value of a sample's cell, of the `n_cells` that it has."""
+    return handed_to(typing_context, _dense_cell if _is_dense(X) else _stored_cell, X, j, i)
 
 
-def n_cells(X, start, stop):
+@scalar_function
+def _dense_cell(X, j, i):
+    return X[j, i]
+
+
+@scalar_function
+def _stored_cell(X, j, i):
+    return X.values[X.starts[j] + i]
+
+
+@intrinsic
+def n_cells(typing_context, X, start, stop):
     """Most cells that a sample from `start` to `stop` has."""
-    raise NotImplementedError("n_cells exists in compiled code only")
-
-
-@overload(n_cells, inline="always")
-def _n_cells(X, start, stop):
-    if isinstance(X, types.Array):
-        return lambda X, start, stop: X.shape[1]
-
-    def most_stored(X, start, stop):
-        most = 1
-        for j in range(start, stop):
-            most = max(most, X.ends[j] - X.starts[j])
-        return most
-
-    return most_stored
-
-
-def load_cells(X, start, stop, atoms, scale, x):
-    """Bring the samples' cells to their lanes, each lane times its `scale`; the rest are gaps."""
-    raise NotImplementedError("load_cells exists in compiled code only")
-
-
-@overload(load_cells, inline="always")
-def _load_cells(X, start, stop, atoms, scale, x):
-    if isinstance(X, types.Array):
-        return lambda X, start, stop, atoms, scale, x: _load_dense(X, start, stop, scale, x)
-    return lambda X, start, stop, atoms, scale, x: _load_sparse(X, start, stop, atoms, scale, x)
+    return handed_to(typing_context, _all_cells if _is_dense(X) else _most_stored, X, start, stop)
 
 
 @part
-def _load_dense(X, start, stop, scale, x):
+def _all_cells(X, start, stop):
+    return X.shape[1]
+
+
+@part
+def _most_stored(X, start, stop):
+    most = 0
+    for j in range(start, stop):
+        most = max(most, X.ends[j] - X.starts[j])
+    return most
+
+
+@intrinsic
+def load_cells(typing_context, X, start, stop, atoms, scale, x):
+    """Bring the samples' cells to their lanes, each lane times its `scale`; the rest are gaps."""
+    choice = _load_dense if _is_dense(X) else _load_sparse
+    return handed_to(typing_context, choice, X, start, stop, atoms, scale, x)
+
+
+@part
+def _load_dense(X, start, stop, atoms, scale, x):
     n_features, width = x.shape
     lane = lanes(x)
     whole = n_features - n_features % lane if stop - start == width else 0
@@ -124,50 +129,42 @@ def _load_sparse(X, start, stop, atoms, scale, x):
             features[i, l] = 0
 
 
-def gather(atoms, first, last):
+@intrinsic
+def gather(typing_context, atoms, first, last):
     """Bring the atoms of the cells `first` to `last` to their lanes."""
-    raise NotImplementedError("gather exists in compiled code only")
+    choice = _are_there if _is_dense(atoms) else _gather_chunk
+    return handed_to(typing_context, choice, atoms, first, last)
 
 
-@overload(gather, inline="always")
-def _gather(atoms, first, last):
-    if isinstance(atoms, types.Array):
-        return lambda atoms, first, last: None
-
-    def gather_chunk(atoms, first, last):
-        own = atoms.gathered
-        _, _, n_components, width = own.shape
-        for i in range(last - first):
-            for l in range(width):
-                feature = atoms.features[first + i, l]
-                for s in range(2):
-                    for k in range(n_components):
-                        own[s, i, k, l] = atoms.atoms[feature, s, k]
-
-    return gather_chunk
+@part
+def _are_there(atoms, first, last):
+    return None
 
 
-def load_background(atoms, start, stop, background, lanes):
+@part
+def _gather_chunk(atoms, first, last):
+    own = atoms.gathered
+    _, _, n_components, width = own.shape
+    for i in range(last - first):
+        for l in range(width):
+            feature = atoms.features[first + i, l]
+            for s in range(2):
+                for k in range(n_components):
+                    own[s, i, k, l] = atoms.atoms[feature, s, k]
+
+
+@intrinsic
+def load_background(typing_context, atoms, start, stop, background, lanes):
     """Rates (2, n, I) that samples have without any component, to their lanes (2, n_cells, width).
 
     Where all samples have the same cells and rates, they stay there.
     """
-    raise NotImplementedError("load_background exists in compiled code only")
-
-
-@overload(load_background, inline="always")
-def _load_background(atoms, start, stop, background, lanes):
-    if isinstance(atoms, types.Array):
-        return lambda atoms, start, stop, background, lanes: _dense_background(
-            start, stop, background, lanes
-        )
-    return lambda atoms, start, stop, background, lanes: _sparse_background(
-        atoms.features, background, lanes
-    )
+    choice = _dense_background if _is_dense(atoms) else _sparse_background
+    return handed_to(typing_context, choice, atoms, start, stop, background, lanes)
 
 
 @part
-def _dense_background(start, stop, background, lanes):
+def _dense_background(atoms, start, stop, background, lanes):
     n_rows = background.shape[1]
     if start == 0 or n_rows > 1:
         for s in range(2):
@@ -178,36 +175,30 @@ def _dense_background(start, stop, background, lanes):
 
 
 @part
-def _sparse_background(features, background, lanes):
+def _sparse_background(atoms, start, stop, background, lanes):
+    features = atoms.features
     for s in range(2):
         for i in range(lanes.shape[1]):
             for l in range(lanes.shape[2]):
                 lanes[s, i, l] = background[s, 0, features[i, l]]
 
 
-def lane_rates(atoms, first, last, values, background, rates):
+@intrinsic
+def lane_rates(typing_context, atoms, first, last, values, background, rates):
     """rates[s, i, l] = background + Σ_k θ_sik λ_kl for the cells `first` to `last`."""
-    raise NotImplementedError("lane_rates exists in compiled code only")
-
-
-@overload(lane_rates, inline="always")
-def _lane_rates(atoms, first, last, values, background, rates):
-    if isinstance(atoms, types.Array):
-
-        def shared(atoms, first, last, values, background, rates):
-            for s in range(2):
-                multiply(atoms[s, first:last], values, background[s, first:last], rates[s])
-
-        return shared
-
-    def gathered(atoms, first, last, values, background, rates):
-        _own_rates(atoms.gathered, first, last - first, values, background, rates)
-
-    return gathered
+    choice = _shared_rates if _is_dense(atoms) else _own_rates
+    return handed_to(typing_context, choice, atoms, first, last, values, background, rates)
 
 
 @part
-def _own_rates(own, first, count, values, background, rates):
+def _shared_rates(atoms, first, last, values, background, rates):
+    for s in range(2):
+        multiply(atoms[s, first:last], values, background[s, first:last], rates[s])
+
+
+@part
+def _own_rates(atoms, first, last, values, background, rates):
+    own, count = atoms.gathered, last - first
     _, most, n_components, width = own.shape
     lane = lanes(values)
     for s in range(2):
@@ -222,45 +213,39 @@ def _own_rates(own, first, count, values, background, rates):
                 store(rates, (s * rates.shape[1] + i) * width + half, total)
 
 
-def lane_atom(atoms, s, first, i, k, half):
+@intrinsic
+def lane_atom(typing_context, atoms, s, first, i, k, half):
     """θ_sk of cell i of the chunk from `first` on, for the lanes from `half` on."""
-    raise NotImplementedError("lane_atom exists in compiled code only")
+    choice = _shared_atom if _is_dense(atoms) else _own_atom
+    return handed_to(typing_context, choice, atoms, s, first, i, k, half)
 
 
-@overload(lane_atom, inline="always")
-def _lane_atom(atoms, s, first, i, k, half):
-    if isinstance(atoms, types.Array):
-        return lambda atoms, s, first, i, k, half: splat(atoms[s, first + i, k])
-
-    def gathered(atoms, s, first, i, k, half):
-        _, most, n_components, width = atoms.gathered.shape
-        return load(atoms.gathered, ((s * most + i) * n_components + k) * width + half)
-
-    return gathered
+@scalar_function
+def _shared_atom(atoms, s, first, i, k, half):
+    return splat(atoms[s, first + i, k])
 
 
-def lane_slopes(atoms, first, last, excess, slope):
+@scalar_function
+def _own_atom(atoms, s, first, i, k, half):
+    _, most, n_components, width = atoms.gathered.shape
+    return load(atoms.gathered, ((s * most + i) * n_components + k) * width + half)
+
+
+@intrinsic
+def lane_slopes(typing_context, atoms, first, last, excess, slope):
     """slope[k, l] = Σ_si θ_sik excess[s, i, l] over the cells `first` to `last`."""
-    raise NotImplementedError("lane_slopes exists in compiled code only")
-
-
-@overload(lane_slopes, inline="always")
-def _lane_slopes(atoms, first, last, excess, slope):
-    if isinstance(atoms, types.Array):
-
-        def shared(atoms, first, last, excess, slope):
-            outer(atoms[:, first:last], excess, last - first, slope)
-
-        return shared
-
-    def gathered(atoms, first, last, excess, slope):
-        _own_slopes(atoms.gathered, last - first, excess, slope)
-
-    return gathered
+    choice = _shared_slopes if _is_dense(atoms) else _own_slopes
+    return handed_to(typing_context, choice, atoms, first, last, excess, slope)
 
 
 @part
-def _own_slopes(own, count, excess, slope):
+def _shared_slopes(atoms, first, last, excess, slope):
+    outer(atoms[:, first:last], excess, last - first, slope)
+
+
+@part
+def _own_slopes(atoms, first, last, excess, slope):
+    own, count = atoms.gathered, last - first
     _, most, n_components, width = own.shape
     lane = lanes(slope)
     zero = splat(type(slope[0, 0])(0))

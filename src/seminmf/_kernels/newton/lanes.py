@@ -18,8 +18,8 @@ import numpy as np
 
 from ..._model.likelihoods import cell, curvature, fixed_unit
 from ..._model.penalties import cancelled, penalty
-from ..._numerics.compilation import by_precision
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.compilation import by_precision, flat
+from ..._numerics.compiled import part
 from ..simd.vectors import (
     add,
     greatest,
@@ -33,13 +33,14 @@ from ..simd.vectors import (
     total,
 )
 from .lane_atoms import (
+    cell_of,
     gather,
     lane_atom,
     lane_rates,
     lane_slopes,
     load_background,
     load_cells,
-    sample,
+    n_cells,
 )
 from .quadratic import add_squares, bounded_quadratic
 
@@ -68,23 +69,23 @@ LARGEST_Q = np.float32(1e12)
 
 
 @part
-def row_unit(likelihood, barrier, x):
+def row_unit(likelihood, barrier, X, j):
     """Power of two that brings one row of X near 1, in the unit of all; 1 for integers."""
     largest = 0.0
-    for i in range(x.size):
-        largest = max(largest, abs(x[i]) / likelihood.unit if x[i] == x[i] else 0.0)
+    for i in range(n_cells(X, j, j + 1)):
+        x = cell_of(X, j, i)
+        largest = max(largest, abs(x) / likelihood.unit if x == x else 0.0)
     if fixed_unit(likelihood):
         return 1.0
     lowest = _LEAST_ROW_UNIT if barrier else 1e-300
     return 2.0 ** math.floor(math.log2(max(largest, lowest)))
 
 
-@kernel
+@part
 def load_lanes(
     likelihood, barrier, own_units, rows, background, start, stop, cells, values, samples
 ):
     """Samples `start` to `stop` into lanes, in their units; what is left over holds a gap."""
-    prefer_wide_vectors()
     X, activations, _, _, _ = rows
     x, atoms, lane_background, _ = cells
     _, unit, scale, _, _, _ = samples
@@ -93,7 +94,7 @@ def load_lanes(
     for l in range(width):
         unit[l] = 1.0
         if own_units and start + l < stop:
-            unit[l] = row_unit(likelihood, barrier, sample(X, start + l))
+            unit[l] = row_unit(likelihood, barrier, X, start + l)
         scale[l] = 1 / (likelihood.unit * unit[l])
     load_cells(X, start, stop, atoms, scale, x)
     load_background(atoms, start, stop, background, lane_background)
@@ -107,7 +108,7 @@ def load_lanes(
                 values[k, l] = 1
 
 
-@kernel
+@part
 def load_prior(prior, start, stop, out):
     """Rows of a prior's array, which has one for all samples or one for each, into lanes."""
     for l in range(out.shape[1]):
@@ -116,10 +117,9 @@ def load_prior(prior, start, stop, out):
             out[k, l] = prior[j, k]
 
 
-@kernel
+@part
 def _curved_cells(likelihood, x, u0, u1, q):
     """x becomes its log-likelihood, the rates in u0 and u1 become U₀ and U₁; and the curvature."""
-    prefer_wide_vectors()
     for n in range(x.size):
         rate0, rate1 = u0[n], u1[n]
         u0[n], u1[n], level = cell(likelihood, x[n], rate0, rate1)
@@ -127,14 +127,13 @@ def _curved_cells(likelihood, x, u0, u1, q):
         x[n] = level
 
 
-@kernel
+@part
 def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     """Cells of the features `first` to `last`, into `chunk`.
 
     Minus their log-likelihood is added to `level`, by sample, and to `features`, with the samples'
     weights.
     """
-    prefer_wide_vectors()
     x, atoms, background, weight = cells
     rates, curvatures, terms, sums = chunk
     width = values.shape[1]
@@ -146,10 +145,10 @@ def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
     lane_rates(atoms, first, last, values, background, rates)
     _curved_cells(
         likelihood,
-        terms.ravel()[:size],
-        rates[0].ravel()[:size],
-        rates[1].ravel()[:size],
-        curvatures.ravel()[:size],
+        flat(terms)[:size],
+        flat(rates[0])[:size],
+        flat(rates[1])[:size],
+        flat(curvatures)[:size],
     )
     weight0, weight1 = load(weight, 0), load(weight, lane)
     sum0 = sum1 = zero = splat(type(values[0, 0])(0))
@@ -194,23 +193,22 @@ def _design_rows(atoms, first, offset, count, chunk, design, weighted):
 @part
 def _clear(array):
     """Fill with 0."""
-    zero = splat(type(array.ravel()[0])(0))
+    zero = splat(type(array[0])(0))
     for at in range(0, array.size, lanes(array)):
         store(array, at, zero)
 
 
-@kernel
+@part
 def derivatives(likelihood, cells, values, chunk, designs, level, features, slope, hessian):
     """Value, gradient and Hessian (below its diagonal) of minus the log-likelihood."""
-    prefer_wide_vectors()
     atoms, rates = cells.atoms, chunk.rates
     design, weighted, part_slope = designs
     n_components, width = values.shape
     n_features, most, depth = cells.x.shape[0], rates.shape[1], design.shape[1]
     for l in range(width):
         level[l] = 0.0
-    _clear(slope)
-    _clear(hessian)
+    _clear(flat(slope))
+    _clear(flat(hessian))
     for first in range(0, n_features, most):
         last = min(first + most, n_features)
         count = last - first
@@ -224,10 +222,9 @@ def derivatives(likelihood, cells, values, chunk, designs, level, features, slop
             store(slope, at, add(load(slope, at), load(part_slope, at)))
 
 
-@kernel
+@part
 def penalties(rules, prior, values, level, terms):
     """Add the penalty's values to `level`; its slopes and curvatures into `terms`."""
-    prefer_wide_vectors()
     kind = rules.penalty
     shape, rate, mass, atom_totals = prior
     slope, curvature = terms
@@ -247,10 +244,9 @@ def penalties(rules, prior, values, level, terms):
                 level[l] += rate[k, l] * values[k, l]
 
 
-@kernel
+@part
 def quadratic_step(control, barrier, values, terms, slope, hessian, lowest, workspace, done, move):
     """Move of a Newton step in every lane that is not done; the prior's is added to `slope`."""
-    prefer_wide_vectors()
     prior_slope, prior_curvature = terms
     n_components, width = values.shape
     lane = lanes(values)
@@ -360,14 +356,13 @@ def _try_step(values, move, step, trial):
             store(trial, at, greatest(moved, zero))
 
 
-@kernel
+@part
 def search(rules, cells, prior, values, before, move, slope, chunk, trial, terms, columns):
     """Line search from `values` along `move` in each lane, against the levels in `before`.
 
     Leaves the point in `values`, the level there in the trial's, and, if there is a block, what
     the atoms need from the point, in its columns.
     """
-    prefer_wide_vectors()
     point, level, features, step, decrease, noise = trial
     kind, atom_totals = rules.penalty, prior.atom_totals
     n_components, width = values.shape

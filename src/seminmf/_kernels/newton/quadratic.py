@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 
-from ..._numerics.compilation import scalar_function
-from ..._numerics.compiled import kernel, prefer_wide_vectors
+from ..._numerics.compilation import flat, scalar_function
+from ..._numerics.compiled import part
 from ..simd.vectors import add, greatest, lanes, load, multiply_add, negative, splat, store
 
 
-@kernel
+@part
 def add_squares(left, right, n_terms, out):
     """out[k, m, l] += Σ_i left[k, i, l] right[m, i, l] for m ≤ k, in lanes l; two vectors wide.
 
     A tile that reaches over the edge repeats the last row: it writes the same result again.
     """
-    prefer_wide_vectors()
     n_rows, depth, width = left.shape
     lane = lanes(left)
     last = n_rows - 1
@@ -52,7 +51,7 @@ def add_squares(left, right, n_terms, out):
             store(out, s, d0), store(out, s + lane, d1)
 
 
-@kernel
+@part
 def bounded_quadratic(slope, hessian, lowest, workspace, max_sweeps, tolerance, move):
     """Minimise slope·move + ½ move·hessian·move over move ≥ lowest, in every lane.
 
@@ -60,7 +59,6 @@ def bounded_quadratic(slope, hessian, lowest, workspace, max_sweeps, tolerance, 
     settled does not move any more, so that no lane knows of the others. `workspace` is
     (3 n + 3, lanes).
     """
-    prefer_wide_vectors()
     n, width = slope.shape
     lane = lanes(slope)
     diagonal, inverse, root = workspace[:n], workspace[n : 2 * n], workspace[2 * n : 3 * n]
@@ -75,7 +73,7 @@ def bounded_quadratic(slope, hessian, lowest, workspace, max_sweeps, tolerance, 
                 store(hessian, (m * n + k) * width + half, entry)
             store(diagonal, k * width + half, load(hessian, (k * n + k) * width + half))
             store(move, k * width + half, zero)
-    flat_diagonal, flat_inverse, flat_root = diagonal.ravel(), inverse.ravel(), root.ravel()
+    flat_diagonal, flat_inverse, flat_root = flat(diagonal), flat(inverse), flat(root)
     for at in range(flat_diagonal.size):
         flat_inverse[at] = one / flat_diagonal[at]
         flat_root[at] = math.sqrt(flat_diagonal[at])

@@ -18,8 +18,8 @@ from ..._model.likelihoods import Likelihood
 from ..._model.model import NO_BACKGROUND, Background
 from ..._model.penalties import Penalty
 from ..._model.priors import Gamma
-from ..._numerics.arguments import check_arrays
-from ..._numerics.compiled import kernel, part, prefer_wide_vectors
+from ..._numerics.arguments import check_arrays, spread
+from ..._numerics.compiled import kernel, part
 from ..em.estep import start_rates
 from ..simd.products import dots
 from .lane_atoms import Gathered, blocks_of_rows, n_cells
@@ -39,8 +39,6 @@ from .workspace import (
 # Tasks of a sweep, and numbers in the sums of all of them.
 _FEWEST_TASKS, _MOST_TASKS = 8, 64
 _WAITING = 1 << 21
-# Rows and columns of a product that are computed at a time.
-_ROWS, _COLUMNS = 16, 64
 # Activations below this have no part in the atoms' Hessian: their squares may be out of range.
 LEAST_ACTIVATION = np.float32(1e-12)
 # A sample that gained less than this share of the threshold is taken for one that gained it.
@@ -75,21 +73,20 @@ ONE_STEP = NewtonControl(1, 20, 1e-2, 0.0, False)
 PRECISE = NewtonControl(200, 50, 1e-9, 1e-10, True)
 
 
-@kernel
-def _add_dots(left, right, sums):
+@part
+def _add_dots(left, right, tile, sums):
     """sums[r, k] += Σ_l left[0, r, l] right[0, k, l], in tiles whose factors stay in the cache."""
-    prefer_wide_vectors()
     n_rows, n_columns = left.shape[1], right.shape[1]
-    product = np.empty((_ROWS, _COLUMNS), dtype=left.dtype)
-    for column in range(0, n_columns, _COLUMNS):
-        n_right = min(_COLUMNS, n_columns - column)
-        for row in range(0, n_rows, _ROWS):
-            n_left = min(_ROWS, n_rows - row)
+    most_left, most_right = tile.shape
+    for column in range(0, n_columns, most_right):
+        n_right = min(most_right, n_columns - column)
+        for row in range(0, n_rows, most_left):
+            n_left = min(most_left, n_rows - row)
             lefts, rights = left[:, row : row + n_left], right[:, column : column + n_right]
-            dots(lefts, rights, n_left, product)
+            dots(lefts, rights, n_left, tile)
             for r in range(n_left):
                 for k in range(n_right):
-                    sums[row + r, column + k] += product[r, k]
+                    sums[row + r, column + k] += tile[r, k]
 
 
 class RowArrays(NamedTuple):
@@ -110,11 +107,10 @@ class AtomSums(NamedTuple):
     hessian_blocks: NDArray
 
 
-@kernel
+@part
 def _collect(block, n_samples, sums):
     """Add a block's Σ_j λ (1 − U) and Σ_j λ λ q U U, with the samples' weights."""
-    prefer_wide_vectors()
-    values, weights, weighted, pairs, u, curvature = block
+    values, weights, weighted, pairs, u, curvature, tile = block
     n_components, size = values.shape
     for l in range(n_samples, size):
         weights[l] = 0
@@ -128,8 +124,8 @@ def _collect(block, n_samples, sums):
             for l in range(size):
                 pairs[0, pair, l] = values[k, l] * values[m, l] * weights[l]
             pair += 1
-    _add_dots(u, weighted, sums.slopes)
-    _add_dots(curvature, pairs, sums.hessian_blocks)
+    _add_dots(u, weighted, tile, sums.slopes)
+    _add_dots(curvature, pairs, tile, sums.hessian_blocks)
 
 
 @part
@@ -153,7 +149,7 @@ def _load_group(rules, control, rows, start, stop, prior, background, cells, lan
         load_prior(prior.rate, start, stop, lanes.rate)
 
 
-@kernel
+@part
 def _begin_group(mass, weights, gains, threshold, start, stop, samples):
     """Set what lanes know of their samples before a step; returns whether any of them is to move.
 
@@ -170,7 +166,7 @@ def _begin_group(mass, weights, gains, threshold, start, stop, samples):
     return n_moving > 0
 
 
-@kernel
+@part
 def _take_steps(rules, control, n_steps, cells, prior, lanes, trial, first_features, columns):
     """Newton steps in all lanes until each is done; without any, the point is evaluated."""
     values, move, slope, terms = lanes.values, lanes.move, lanes.slope, lanes.terms
@@ -211,7 +207,7 @@ def _take_steps(rules, control, n_steps, cells, prior, lanes, trial, first_featu
             break
 
 
-@kernel
+@part
 def _add_features(tried, stepped, features):
     """What the features are worth at the end, and at the start if no step was taken."""
     for i in range(tried.size):
@@ -220,7 +216,7 @@ def _add_features(tried, stepped, features):
             features[0, i] += tried[i]
 
 
-@kernel
+@part
 def _store_group(rows, start, stop, threshold, values, unit, before, level):
     """Bring the samples' activations and levels back from the lanes."""
     _, activations, _, gains, levels = rows
@@ -235,7 +231,7 @@ def _store_group(rows, start, stop, threshold, values, unit, before, level):
             activations[start + l, k] = values[k, l] * unit[l]
 
 
-@kernel
+@part
 def _keep_group(values, weight, first, block_values, block_weights):
     """Weights and activations of the lanes, into a block's columns from `first` on."""
     n_components, width = values.shape
@@ -262,7 +258,7 @@ def _newton_rows(rules, control, rows, atoms, prior, background, threshold, lane
         block_stop = min(block_start + block_size, n_samples)
         for start in range(block_start, block_stop, width):
             stop = min(start + width, block_stop)
-            first, n_features = start - block_start, n_cells(rows.X, start, stop)
+            first, n_features = start - block_start, max(n_cells(rows.X, start, stop), 1)
             tried = all_tried[:n_features]
             cells = LaneCells(lanes.x[:n_features], atoms[0], lanes.background, samples.weight)
             trial = Trial(point, level, tried, step, decrease, noise)
@@ -350,8 +346,7 @@ class RowProblems(NamedTuple):
         """Rates of some samples without any component, (2, n, I) or the same for all, (2, 1, I)."""
         own = self.background.of_samples(samples)
         rates = start_rates(own, self.atoms.dtype)
-        shape = (2, own.n_rows, self.atoms.shape[2])
-        return np.ascontiguousarray(np.broadcast_to(rates, shape))
+        return spread(rates, (2, own.n_rows, self.atoms.shape[2]))
 
 
 def sweep(
@@ -380,12 +375,7 @@ def sweep(
     values = np.empty(len(activations))
     barrier = problems.penalty.has_barrier or not problems.prior.is_exponential
     rules = Rules(problems.likelihood, problems.penalty, barrier)
-    prior = Gamma(
-        *(
-            np.ascontiguousarray(np.broadcast_to(part, (len(part), n_components)))
-            for part in problems.prior
-        )
-    )
+    prior = Gamma(*(spread(part, (len(part), n_components)) for part in problems.prior))
     # A task's sums wait in memory until it is their turn.
     n_sums = 3 * n_pairs * n_features if collect else 1
     most = min(_MOST_TASKS, max(_FEWEST_TASKS, _WAITING // n_sums))

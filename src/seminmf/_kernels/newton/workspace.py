@@ -23,6 +23,8 @@ from ..simd.vectors import aligned
 _BLOCK = 20_000
 CHUNK = 512
 _DESIGN = 1_280
+# Rows and columns of a product that are computed at a time.
+_TILE = (16, 64)
 
 
 class Rules(NamedTuple):
@@ -246,6 +248,8 @@ class BlockWorkspace(NamedTuple):
         Activations with weights, and their products.
     u, curvature : (1, 2 I, block) and (1, 3 I, block) arrays
         1 − U, and the three products of the curvature.
+    tile : (rows, columns) array
+        Of a product.
     """
 
     values: NDArray
@@ -254,6 +258,7 @@ class BlockWorkspace(NamedTuple):
     pairs: NDArray
     u: NDArray
     curvature: NDArray
+    tile: NDArray
 
     @classmethod
     def of_size(
@@ -269,7 +274,8 @@ class BlockWorkspace(NamedTuple):
             for n_rows in (n_components, n_pairs, 2 * n_features, 3 * n_features)
         )
         values = np.zeros((n_components, columns), dtype=dtype)
-        return cls(values, np.zeros(block, dtype=dtype), weighted, pairs, u, curvature)
+        weights, tile = np.zeros(block, dtype=dtype), np.empty(_TILE, dtype=dtype)
+        return cls(values, weights, weighted, pairs, u, curvature, tile)
 
 
 def lane_width(dtype: Any) -> int:

@@ -9,33 +9,34 @@ so that there is no second code for the rest; results are written, not added, an
 from __future__ import annotations
 
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic
 
 from ..._numerics.compilation import scalar_function
-from ..._numerics.compiled import part, prefer_wide_vectors
+from ..._numerics.compiled import part
+from ..._numerics.linking import handed_to
 from .vectors import lanes, load, multiply_add, splat, store, total
 
 
-def first_term(offset, row, lane):
+@intrinsic
+def first_term(typing_context, offset, row, lane):
     """What sums begin with: a number, or a row of an array, which may be the same for all rows."""
-    raise NotImplementedError("first_term exists in compiled code only")
+    by_row = isinstance(offset, types.Array)
+    return handed_to(typing_context, _of_row if by_row else _of_all, offset, row, lane)
 
 
-@overload(first_term, inline="always")
-def _first_term(offset, row, lane):
-    if not isinstance(offset, types.Array):
-        return lambda offset, row, lane: splat(offset)
+@scalar_function
+def _of_row(offset, row, lane):
+    return load(offset, min(row, offset.shape[0] - 1) * offset.shape[1] + lane)
 
-    def of_array(offset, row, lane):
-        return load(offset, min(row, offset.shape[0] - 1) * offset.shape[1] + lane)
 
-    return of_array
+@scalar_function
+def _of_all(offset, row, lane):
+    return splat(offset)
 
 
 @part
 def multiply(left, right, offset, out):
     """out[r, l] = offset + Σ_k left[r, k] right[k, l]; the offset may be an array."""
-    prefer_wide_vectors()
     n_rows, n_terms = left.shape
     width = right.shape[1]
     last_row, last_lane = n_rows - 1, width - lanes(right)
@@ -64,7 +65,6 @@ def multiply(left, right, offset, out):
 @part
 def outer(lefts, rights, n_terms, out):
     """out[k, l] = Σ_p Σ_r lefts[p, r, k] rights[p, r, l], over the pairs p and r < n_terms."""
-    prefer_wide_vectors()
     n_pairs, _, n_rows = lefts.shape
     depth, width = rights.shape[1:]
     last_row, last_lane = n_rows - 1, width - lanes(rights)
@@ -93,7 +93,6 @@ def outer(lefts, rights, n_terms, out):
 @part
 def dots(lefts, rights, n_rows, out):
     """out[r, k] = Σ_p Σ_l lefts[p, r, l] rights[p, k, l], over the pairs p, for r < n_rows."""
-    prefer_wide_vectors()
     n_pairs, depth, width = lefts.shape
     n_components = rights.shape[1]
     last_row = n_rows - 1

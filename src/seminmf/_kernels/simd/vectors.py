@@ -11,9 +11,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
-
-from ..._numerics.compiled import cached_njit
+from numba.extending import intrinsic, models, register_model
+from numpy.typing import NDArray
 
 _BYTES = 64
 _FLAGS = ("contract", "reassoc", "nsz")
@@ -35,15 +34,15 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, vector, ir.VectorType(element, vector.lanes))
 
 
-def lanes(array):
+@intrinsic
+def lanes(typing_context, array):
     """Numbers in a vector of the array's type."""
-    raise NotImplementedError("lanes exists in compiled code only")
-
-
-@overload(lanes, inline="always")
-def _lanes(array):
     count = Vector(array.dtype).lanes
-    return lambda array: count
+
+    def codegen(context, builder, signature, args):
+        return context.get_constant(types.intp, count)
+
+    return types.intp(array), codegen
 
 
 def _pointer(context, builder, array_type, array, offset):
@@ -206,13 +205,12 @@ def total(typing_context, vector):
     return vector.dtype(vector), codegen
 
 
-@cached_njit()
-def aligned(size, like):
+def aligned(size: int, like: NDArray) -> NDArray:
     """Room for `size` numbers of the type of `like` that starts on a cache line.
 
     A vector that lies across two lines takes twice the time to load.
     """
-    lane = lanes(like)
+    lane = _BYTES // like.itemsize
     memory = np.empty(size + lane, dtype=like.dtype)
-    first = -(memory.ctypes.data // (64 // lane)) % lane
+    first = -(memory.ctypes.data // like.itemsize) % lane
     return memory[first : first + size]
