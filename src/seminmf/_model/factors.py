@@ -84,6 +84,8 @@ class TensorFactor(NamedTuple):
         The latter where it sums to 1. Its arrays are in the layout inside.
     frozen : boolean array
         Entries that stay, in the layout inside.
+    known : array
+        Values of these; what it has elsewhere does not matter.
     exposed : bool
         Whether a free factor is multiplied by what does not simply sum to 1.
     has_samples : bool
@@ -94,6 +96,7 @@ class TensorFactor(NamedTuple):
     layout: Layout
     prior: Gamma | Dirichlet
     frozen: NDArray
+    known: NDArray
     exposed: bool = False
     has_samples: bool = False
 

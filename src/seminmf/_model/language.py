@@ -131,8 +131,9 @@ def read(model: Any) -> Plan:
         )
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise ValueError(f"model must have strings as names and models; found {name!r}: "
-                             f"{text!r}.")
+            raise ValueError(
+                f"model must have strings as names and models; found {name!r}: {text!r}."
+            )
     readings = {name: _Reader(text).observation(name) for name, text in texts.items()}
     _check_across(readings)
     return Plan(tuple(reading.observation for reading in readings.values()))
@@ -186,7 +187,9 @@ def _latent_sizes(plan: Plan, n_components: Any) -> dict[str, int]:
             )
     for letter in n_components:
         if letter not in latent:
-            why = "whose size is that of the data" if letter in plan.observed else "not of the model"
+            why = (
+                "whose size is that of the data" if letter in plan.observed else "not of the model"
+            )
             raise ValueError(
                 f"n_components must have sizes for {', '.join(map(repr, latent)) or 'no letter'}; "
                 f"found one for {letter!r}, {why}."
@@ -262,7 +265,9 @@ class _Reader:
         """Say what is wanted, and show what was found instead."""
         stop = start + 1 if stop is None else stop
         shown = f"{self.text[:start]}»{self.text[start:stop]}«{self.text[stop:]}"
-        raise ValueError(f"model must have {wanted}; found {found or 'something else'} in '{shown}'.")
+        raise ValueError(
+            f"model must have {wanted}; found {found or 'something else'} in '{shown}'."
+        )
 
     def _term(self, subtracted: bool) -> Term:
         uses = [self._use()]

@@ -214,9 +214,7 @@ class Split(NamedTuple):
             shape = (*lengths, *_column_shape(term, len(self.rows)))
             term.left.back(part.reshape(shape), point, sums, cells, self.rows[0])
 
-    def back_right(
-        self, gradient: NDArray, point: Sequence[NDArray], sums: list[NDArray]
-    ) -> None:
+    def back_right(self, gradient: NDArray, point: Sequence[NDArray], sums: list[NDArray]) -> None:
         """Add G of the factors on the right, from U^atoms (2, columns, features)."""
         lengths = self.shape[len(self.rows) :]
         for term, part in zip(self.terms, self._parts(gradient, 1), strict=True):
@@ -241,7 +239,7 @@ def split(
     shares: Sequence[Sequence[tuple[str, int]]],
     parts: Parts,
     rows: tuple[str, ...] | None = None,
-    left: str | None = None,
+    left: frozenset[str] | None = None,
 ) -> Split:
     """The matrices of an observed tensor with the fewest columns.
 
@@ -252,8 +250,8 @@ def split(
     parts : Parts
     rows : tuple of str or None
         The row letters; None chooses them, always with the samples'.
-    left : str or None
-        The one factor that is on the left; None chooses.
+    left : set of str or None
+        The factors that are on the left; None chooses.
     """
     padding = observation.padding(parts.sizes)
     lengths = {x: parts.sizes[x] + 2 * padding[x] for x in observation.output}
@@ -295,7 +293,7 @@ def _choose_sides(
     rows: tuple[str, ...],
     lengths: Mapping[str, int],
     parts: Parts,
-    left: str | None,
+    left: frozenset[str] | None,
 ) -> tuple[int, tuple[bool, ...]]:
     """Which uses are on the left, and how many columns that needs: the fewest possible."""
     choices = []
@@ -305,7 +303,7 @@ def _choose_sides(
         either = has_row == has_feature
         choices.append((True, False) if either else (has_row,))
         if left is not None:
-            choices[-1] = (use.factor == left,)
+            choices[-1] = (use.factor in left,)
     found = []
     for sides in product(*choices):
         columns = _columns(term.uses, sides, rows, lengths)

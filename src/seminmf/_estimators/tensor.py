@@ -1,0 +1,241 @@
+"""The frame of a fit to tensors, which both estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_random_state
+
+from .._algorithms.acceleration import METHODS as ACCELERATIONS
+from .._algorithms.acceleration import accelerate
+from .._algorithms.loop import Result, Stopping
+from .._algorithms.tensor import TensorProblem
+from .._algorithms.tensor_start import start
+from .._data.executor import local_executor
+from .._model.language import Plan, read, sizes_of
+from .._model.likelihoods import Dispersed
+from .._numerics.compiled import announced
+from . import validation as check
+from .runs import Best, Runner
+from .tensor_build import Blueprint, PriorValues, blueprint
+from .tensor_data import open_tensors
+from .tensor_draft import Draft, Observed, observe
+from .tensor_given import check_given, check_priors, check_signed
+from .tensor_levels import Levels, Wanted, wanted, without_noise
+from .tensor_results import Fitted, TensorResults, point_of
+
+# Rate of free factors where nothing is known of noise: the paper's.
+_RATE = 1e-3
+PRIORS = ("activation_shape_prior", "activation_rate_prior", "atom_shape_prior")
+
+
+class BaseSNTF(TensorResults):
+    """Base of the estimators for tensors; not for direct use.
+
+    An estimator has an `_algorithm` whose points are arrays for each factor, and `_first` for the
+    point to start from.
+    """
+
+    _description: str
+    # The attributes with the objective of all iterations, and with the last one.
+    _trace: tuple[str, str]
+
+    def _check_parameters(self) -> None:
+        check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
+        if not check.is_auto(self.n_init):
+            check.check_count("n_init", self.n_init)
+        check.check_count("max_iter", self.max_iter, least=0)
+        check.check_tolerance(self.tol)
+        check.check_jobs(self.n_jobs)
+        check.check_flag("check_integer", self.check_integer)
+        check_random_state(self.random_state)
+
+    def _fit(
+        self,
+        X: Any,
+        factors: Any,
+        frozen: Any,
+        sample_weight: Any,
+        checkpoint: Any,
+        checkpoint_every: Any,
+    ) -> None:
+        """Check everything, then fit, then publish."""
+        self._check_parameters()
+        plan = read(self.model)
+        wants = wanted(plan, self.likelihood, self.dispersion, self.noise)
+        arrays, labels = open_tensors(plan, X, self._accepted(wants), fitted=False)
+        sizes = sizes_of(plan, self.n_components, {n: a.shape for n, a in arrays.items()})
+        signed = check_signed(plan, self.signed, _least(arrays))
+        _check_signs(plan, signed, wants, arrays)
+        given = check_given(plan, sizes, signed, factors, frozen)
+        model = blueprint(plan, sizes, signed, self.unit, given)
+        priors = self._check_priors(model, signed)
+        weights = _check_weights(model, sample_weight)
+        observed = observe(model, arrays, weights)
+        _check_observed(observed)
+        self._keep_parameters()
+        starts = {name: own.parts for name, own in given.items()}
+        starts |= {f"frozen {name}": own.frozen.astype(float) for name, own in given.items()}
+        runner, random = self._runner(
+            checkpoint, checkpoint_every, _Sources(arrays), **starts, weights=weights
+        )
+        with announced(), local_executor(self.n_jobs) as executor:
+            draft = Draft(
+                model, wants, observed, priors, given, weights, executor, self._variational
+            )
+            levels = self._find_levels(draft, runner, random)
+            problem = draft.problem(levels)
+            best = self._best_of(problem, draft, levels, runner, random)
+            scales = draft.known(levels)[1]
+            self._fitted = Fitted(
+                model, wants, problem.model.tensors, best.result.state, levels, scales, labels
+            )
+            self._publish(problem, best)
+
+    def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
+        free = {name for name, role in model.network.roles.items() if role.is_free}
+        return check_priors(
+            model.plan,
+            model.sizes,
+            signed,
+            {name: getattr(self, name) for name in PRIORS},
+            free,
+            _RATE,
+            positive_rate=self._variational,
+        )
+
+    def _find_levels(
+        self, draft: Draft, runner: Runner, random: RandomState
+    ) -> dict[str, Levels]:
+        """Unit, dispersion and noise of each tensor."""
+        return {
+            name: without_noise(want, draft.observed[name].data, priors_speak=draft.priors_speak)
+            for name, want in draft.wants.items()
+        }
+
+    def _best_of(
+        self,
+        problem: TensorProblem,
+        draft: Draft,
+        levels: Mapping[str, Levels],
+        runner: Runner,
+        random: RandomState,
+    ) -> Best:
+        """The best of the runs from all starts."""
+        n_init = 1 if check.is_auto(self.n_init) else int(self.n_init)
+        given = draft.starts(levels)
+        algorithm = accelerate(self._algorithm, self.acceleration)
+        stopping = Stopping(self.max_iter, self.tol)
+        results: list[Result] = []
+        while len(results) < n_init and not (results and results[-1].interrupted):
+            begin = partial(self._begin, problem, given, random)
+            result = runner.run(algorithm, problem, begin, self._description, stopping)
+            results.append(self._finish(problem, draft, levels, result))
+        best = max(results, key=lambda result: result.objectives[-1])
+        found = Best(best, results[-1], np.full(1, np.nan), 1)
+        self._end(found)
+        return found
+
+    def _begin(
+        self, problem: TensorProblem, given: Mapping[int, NDArray], random: RandomState
+    ) -> Any:
+        """The point that a run starts from."""
+        return point_of(self._first(problem, start(problem, given, random)))
+
+    def _finish(
+        self,
+        problem: TensorProblem,
+        draft: Draft,
+        levels: Mapping[str, Levels],
+        result: Result,
+    ) -> Result:
+        """Solve for the samples' factors, so that they are those that `transform` would return."""
+        if not result.converged:
+            return result
+        return result
+
+    def _publish(self, problem: TensorProblem, best: Best) -> None:
+        """Set the fitted attributes."""
+        values, last = self._trace
+        setattr(self, values, np.array(best.result.objectives))
+        setattr(self, last, best.result.objectives[-1])
+        self.n_iter_ = best.result.n_iter
+        self.converged_ = best.result.converged
+        self.stop_reason_ = best.result.reason
+
+
+class _Sources(NamedTuple):
+    """Arrays that tell the data of a fit from others."""
+
+    arrays: dict[str, NDArray]
+
+    def parts(self) -> Iterator[NDArray]:
+        """All of them."""
+        return iter(self.arrays.values())
+
+
+def _least(arrays: Mapping[str, NDArray]) -> float:
+    """The smallest number of all tensors."""
+    return min(float(np.nanmin(array, initial=0.0)) for array in arrays.values())
+
+
+def _check_signs(
+    plan: Plan,
+    signed: tuple[str, ...],
+    wants: Mapping[str, Wanted],
+    arrays: Mapping[str, NDArray],
+) -> None:
+    """Refuse numbers below 0 in a tensor that has neither a sign, a difference nor noise."""
+    for observation in plan.observations:
+        name = observation.name
+        names = {use.factor for term in observation.terms for use in term.uses}
+        negative = any(term.subtracted for term in observation.terms) or names & set(signed)
+        noisy = wants[name].kind is Dispersed and wants[name].letter is not None
+        least = _least({name: arrays[name]})
+        if least < 0 and not negative and not noisy:
+            raise ValueError(
+                f"signed must name a factor of each tensor below 0 that has no noise of its own; "
+                f"found none for {name!r}, whose smallest value is {least:g}."
+            )
+
+
+def _check_weights(model: Blueprint, sample_weight: Any) -> NDArray:
+    """Weights of the samples, one each."""
+    n_samples = model.sizes[model.plan.sample]
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = check.as_numbers("sample_weight", sample_weight, "a number for each sample")
+    if weights.shape != (n_samples,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(
+            f"sample_weight must be {n_samples} numbers of at least 0; found an array of shape "
+            f"{weights.shape} from {np.min(weights, initial=np.inf):g}."
+        )
+    if not np.any(weights > 0):
+        raise ValueError("sample_weight must be above 0 for some sample; found zeros only.")
+    for name, axes in model.plan.factors.items():
+        has_samples = any(axis.letter == model.plan.sample for axis in axes)
+        if has_samples and model.layout(name).sample is None:
+            raise ValueError(
+                "sample_weight must be None unless the letter of the samples, "
+                f"'{model.plan.sample}', is in free factors only; found weights, and '{name}'."
+            )
+    for observation in model.plan.observations:
+        if model.plan.sample in observation.output[1:]:
+            raise ValueError(
+                f"sample_weight must be None where '{model.plan.sample}' is not the first letter "
+                f"of each tensor that has it; found weights, and '{observation.name}'."
+            )
+    return weights
+
+
+def _check_observed(observed: Mapping[str, Observed]) -> None:
+    for name, own in observed.items():
+        if own.data.summary.n_observed == 0:
+            raise ValueError(
+                f"X must have at least one observed cell; found gaps (NaN) only in {name!r}."
+            )

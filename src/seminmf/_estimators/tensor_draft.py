@@ -1,0 +1,120 @@
+"""A tensor model with data, before its levels are known; and the problem once they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._algorithms.tensor import Table, TensorModel, TensorProblem
+from .._data.dense import DenseSource
+from .._data.source import Data
+from .._data.summary import ANY_NUMBERS
+from .._model.language import Observation
+from .._model.split import Split
+from .tensor_build import (
+    Blueprint,
+    Given,
+    PriorValues,
+    Scales,
+    scaled_in,
+    table,
+    tensor_factors,
+    unfolded,
+)
+from .tensor_levels import Levels, Wanted
+
+
+class Observed(NamedTuple):
+    """An observed tensor as a matrix, with its sums and the weights of its rows."""
+
+    observation: Observation
+    split: Split
+    data: Data
+
+    def table(self, model: Blueprint, want: Wanted, levels: Levels, executor: Any) -> Table:
+        """The same as algorithms see it."""
+        likelihood = want.kind(levels.unit, levels.unit)
+        own = self.observation, self.split, self.data
+        return table(model, *own, likelihood, levels.rates, executor)
+
+
+def observe(
+    model: Blueprint,
+    arrays: Mapping[str, NDArray],
+    weights: NDArray,
+    rows: tuple[str, ...] | None = None,
+    left: frozenset[str] | None = None,
+) -> dict[str, Observed]:
+    """Observed tensors as matrices; `rows` and `left` choose how (`split`)."""
+    found = {}
+    for observation in model.plan.observations:
+        own = model.split(observation, rows, left)
+        matrix = unfolded(model, observation, own, arrays[observation.name])
+        source = DenseSource(matrix)
+        row_weights = np.ones(own.n_rows)
+        if observation.output[0] == model.plan.sample and len(weights) == own.shape[0]:
+            row_weights = np.repeat(weights, own.n_rows // own.shape[0])
+        data = Data(source, source.summarise(ANY_NUMBERS), row_weights)
+        found[observation.name] = Observed(observation, own, data)
+    return found
+
+
+class Draft(NamedTuple):
+    """What is known before the levels are."""
+
+    model: Blueprint
+    wants: dict[str, Wanted]
+    observed: dict[str, Observed]
+    priors: dict[str, PriorValues]
+    given: dict[str, Given]
+    weights: NDArray
+    executor: Any
+    variational: bool
+
+    @property
+    def priors_speak(self) -> bool:
+        """Whether priors say how large factors are."""
+        return self.variational or any(np.any(own.shape != 1) for own in self.priors.values())
+
+    def known(self, levels: Mapping[str, Levels]) -> tuple[dict[str, NDArray], Scales]:
+        """Given values in units of computations, brought to where factors sum to 1."""
+        given = {}
+        for name, own in self.given.items():
+            unit = unit_of(self.model, name, levels)
+            given[name] = own._replace(parts=own.parts / unit)
+        return scaled_in(self.model, given)
+
+    def problem(self, levels: Mapping[str, Levels]) -> TensorProblem:
+        """The problem that algorithms see."""
+        known, _ = self.known(levels)
+        factors = tensor_factors(
+            self.model, self.priors, self.given, known, variational=self.variational
+        )
+        tables = tuple(
+            own.table(self.model, self.wants[name], levels[name], self.executor)
+            for name, own in self.observed.items()
+        )
+        return TensorProblem(
+            TensorModel(factors, has_rates=self.variational), tables, self.weights
+        )
+
+    def starts(self, levels: Mapping[str, Levels]) -> dict[int, NDArray]:
+        """Given values, by the numbers of factors, as they are inside."""
+        known, _ = self.known(levels)
+        names = self.model.names
+        return {
+            names.index(name): self.model.layout(name).pack(parts)
+            for name, parts in known.items()
+        }
+
+
+def unit_of(model: Blueprint, name: str, levels: Mapping[str, Levels]) -> float:
+    """The unit of a factor: that of the first tensor where it is the unit, and else 1."""
+    for observation in model.plan.observations:
+        for term in model.terms_of(observation):
+            if model.network.units[term] == name:
+                return levels[observation.name].unit
+    return 1.0
