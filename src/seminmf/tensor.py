@@ -5,7 +5,6 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
@@ -84,9 +83,6 @@ class SkellamSNTF(BaseSNTF):
 
     def _first(self, problem: TensorProblem, arrays: list[NDArray]) -> list[NDArray]:
         return arrays
-
-    def _means(self) -> list[NDArray]:
-        return list(self._fitted.state)
 
 
 class BayesianSkellamSNTF(SkellamSNTF):

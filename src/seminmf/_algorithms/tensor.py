@@ -33,15 +33,22 @@ class Table(NamedTuple):
 
     Attributes
     ----------
+    name : str
     split : Split
     problem : Problem
         Of the matrix: likelihood, data with weights, threads.
     noise : NoiseColumn or None
     """
 
+    name: str
     split: Split
     problem: Problem
     noise: NoiseColumn | None
+
+    @property
+    def n_observed(self) -> float:
+        """Number of observed cells, with the samples' weights."""
+        return float(self.problem.data.weights @ self.problem.data.summary.row_count)
 
     def blocks(self) -> Iterator[slice]:
         """Cells of the first row letter, in blocks for which Λ is not too large."""
@@ -127,11 +134,10 @@ class TensorExpectations(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorProblem:
-    """A model, the observed tensors, and the weights of the samples."""
+    """A model, and the observed tensors."""
 
     model: TensorModel
     tables: tuple[Table, ...]
-    weights: NDArray
 
     @property
     def dtype(self) -> np.dtype:
@@ -141,10 +147,6 @@ class TensorProblem:
     def over_samples(self, function: Any, rows: tuple, *shared: Any) -> tuple[tuple, tuple]:
         """Never asked: no factor has its rows elsewhere."""
         raise NotImplementedError
-
-    def weights_of(self, factor: TensorFactor) -> NDArray:
-        """What the rows of a free factor count."""
-        return self.weights if factor.layout.sample is not None else np.ones(1)
 
     def expectations(self, point: Sequence[NDArray]) -> TensorExpectations:
         """The E-step at a point, or at geometric means."""
@@ -197,7 +199,7 @@ class _Sums:
 
     def __init__(self, problem: TensorProblem) -> None:
         self._factors = problem.model.tensors
-        self._weighted = bool(np.any(problem.weights != 1))
+        self._weighted = any(np.any(factor.row_weights != 1) for factor in self._factors)
         self._plain = [np.zeros(factor.layout.shape) for factor in self._factors]
         self._sums = [array.copy() for array in self._plain] if self._weighted else self._plain
 

@@ -38,13 +38,12 @@ def step(problem: TensorProblem, state: Point) -> tuple[Point, Info]:
     for n, factor in enumerate(problem.model.tensors):
         if n not in problem.model.held and not factor.is_frozen:
             exposure = problem.exposures(arrays)[n] if factor.exposed else 1.0
-            updated = _m_step(problem, factor, state[n], found.gradients[n], exposure)
+            updated = _m_step(factor, state[n], found.gradients[n], exposure)
             arrays[n] = factor.keep_frozen(updated, state[n])
     return state._make(arrays), Info(found.data_term + log_prior(problem, state))
 
 
 def _m_step(
-    problem: TensorProblem,
     factor: TensorFactor,
     values: NDArray,
     gradient: NDArray,
@@ -54,7 +53,7 @@ def _m_step(
     if isinstance(factor.prior, Dirichlet):
         return factor.prior.m_step(values, values * gradient, 1.0)
     expected = gradient.astype(values.dtype)
-    factor.prior.m_step(values, expected, problem.weights_of(factor), 1.0, exposure)
+    factor.prior.m_step(values, expected, factor.row_weights, 1.0, exposure)
     return expected
 
 
@@ -69,7 +68,7 @@ def log_prior(problem: TensorProblem, arrays: Sequence[NDArray]) -> float:
     for factor, values in zip(problem.model.tensors, arrays, strict=True):
         if isinstance(factor.prior, Gamma):
             known = np.where(factor.frozen, 1, values).astype(values.dtype, copy=False)
-            total += factor.prior.log_prior(known, problem.weights_of(factor), 1.0)
+            total += factor.prior.log_prior(known, factor.row_weights, 1.0)
         else:
             total += factor.prior.log_density(values)
     return total

@@ -79,8 +79,11 @@ def _row_problem(tables: Sequence[Table], columns: SampleColumns, prior: Gamma) 
     X = np.concatenate(parts, axis=1)
     noise = np.concatenate([_noise(table) for table in tables])
     data = Data(DenseSource(X), summarise_rows(X), first.data.weights)
-    model = Model.of(kind(1.0, 1.0), Priors(prior, first.model.atoms.prior), np.zeros(
-        columns.n_columns, dtype=bool))
+    model = Model.of(
+        kind(1.0, 1.0),
+        Priors(prior, first.model.atoms.prior),
+        np.zeros(columns.n_columns, dtype=bool),
+    )
     background = Background(noise[None], np.zeros(1))
     return Problem(model._replace(background=background), data, executor)
 

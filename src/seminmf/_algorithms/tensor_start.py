@@ -20,13 +20,12 @@ def start(
 ) -> list[NDArray]:
     """Arrays to start from; where values are given that are not NaN, these."""
     arrays = []
-    shares = _sample_shares(problem)
     for n, factor in enumerate(problem.model.tensors):
         values = random.uniform(0.5, 1.5, size=factor.layout.shape)
         if not factor.is_free:
             values = random.uniform(size=factor.layout.shape)
         elif factor.layout.sample is not None:
-            values *= shares[:, None]
+            values *= _sample_shares(problem, len(values))[:, None]
         if n in given:
             values = np.where(np.isnan(given[n]), values, given[n])
         if not factor.is_free:
@@ -61,9 +60,8 @@ def _mass(table: Table) -> float:
     return mass * data.weights.sum() * data.shape[1] / max(seen, 1.0)
 
 
-def _sample_shares(problem: TensorProblem) -> NDArray:
+def _sample_shares(problem: TensorProblem, n_samples: int) -> NDArray:
     """Σ|x| of each sample, relative to the mean of all."""
-    n_samples = len(problem.weights)
     shares = np.zeros(n_samples)
     for table in problem.tables:
         summary, n_cells = table.problem.data.summary, table.split.shape[0]

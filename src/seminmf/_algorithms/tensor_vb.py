@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from .._model.factors import TensorFactor
 from .._model.priors import Dirichlet
 from .loop import Info
-from .tensor import TensorProblem
+from .tensor import TensorModel, TensorProblem
 
 # A NamedTuple of posterior shapes, then of rates.
 Point = Any
@@ -54,8 +54,7 @@ def step(problem: TensorProblem, state: Point) -> tuple[Point, Info]:
             arrays[n] = factor.keep_frozen(updated, prior).astype(state[n].dtype, copy=False)
     for place, n in enumerate(model.exposed, len(model.tensors)):
         if n not in model.held:
-            means = [_mean(problem, m, arrays) for m in range(len(model.tensors))]
-            exposure = problem.exposures(means)[n]
+            exposure = problem.exposures(means_of(model, arrays))[n]
             rate = model.tensors[n].prior.posterior_rate(1.0, exposure)
             arrays[place] = rate.astype(state[place].dtype, copy=False)
     return state._make(arrays), Info(bound)
@@ -75,7 +74,8 @@ def _bound(problem: TensorProblem, moments: Moments, data_term: float) -> float:
 
 def moments_of(problem: TensorProblem, state: Sequence[NDArray]) -> Moments:
     """What the posteriors at a state say of each factor."""
-    geometric, means, term = [], [], 0.0
+    geometric: list[NDArray] = []
+    term = 0.0
     for n, factor in enumerate(problem.model.tensors):
         if isinstance(factor.prior, Dirichlet):
             own, part = factor.prior.geometric_means(state[n])
@@ -83,9 +83,8 @@ def moments_of(problem: TensorProblem, state: Sequence[NDArray]) -> Moments:
         else:
             own, part = _gamma_moments(problem, n, state)
         geometric.append(_with_known(factor, own))
-        means.append(_mean(problem, n, state))
         term += part
-    return Moments(geometric, means, term)
+    return Moments(geometric, means_of(problem.model, state), term)
 
 
 def _gamma_moments(
@@ -93,11 +92,8 @@ def _gamma_moments(
 ) -> tuple[NDArray, float]:
     """exp ψ(α̂) / β̂, and minus the divergence of what is not frozen."""
     factor, shape = problem.model.tensors[n], state[n]
-    prior, weights, exposure = (
-        factor.prior,
-        problem.weights_of(factor),
-        _exposure(problem, n, state),
-    )
+    prior, weights = factor.prior, factor.row_weights
+    exposure = _exposure(problem.model, n, state)
     own = np.empty_like(shape)
     term = prior.geometric_means(shape, weights, 1.0, own, exposure)
     mean = shape / prior.posterior_rate(1.0, exposure)
@@ -106,21 +102,30 @@ def _gamma_moments(
     return own, term + float(weights @ np.where(factor.frozen, -known, rest).sum(axis=1))
 
 
-def _exposure(problem: TensorProblem, n: int, state: Sequence[NDArray]) -> NDArray | float:
+def _exposure(model: TensorModel, n: int, state: Sequence[NDArray]) -> NDArray | float:
     """E in β̂ = E + β."""
-    if not problem.model.tensors[n].exposed:
+    if not model.tensors[n].exposed:
         return 1.0
-    place = len(problem.model.tensors) + problem.model.exposed.index(n)
-    return state[place] - problem.model.tensors[n].prior.rate
+    place = len(model.tensors) + model.exposed.index(n)
+    return state[place] - model.tensors[n].prior.rate
 
 
-def _mean(problem: TensorProblem, n: int, state: Sequence[NDArray]) -> NDArray:
-    """Posterior mean of a factor."""
-    factor, shape = problem.model.tensors[n], state[n]
-    if isinstance(factor.prior, Dirichlet):
-        return _with_known(factor, shape / shape.sum(axis=(0, 2), keepdims=True))
-    rate = factor.prior.posterior_rate(1.0, _exposure(problem, n, state))
-    return _with_known(factor, shape / rate)
+def rate_of(model: TensorModel, n: int, state: Sequence[NDArray]) -> NDArray:
+    """Posterior rates β̂ of a free factor."""
+    return model.tensors[n].prior.posterior_rate(1.0, _exposure(model, n, state))
+
+
+def means_of(model: TensorModel, state: Sequence[NDArray]) -> list[NDArray]:
+    """Posterior means of all factors."""
+    means = []
+    for n, factor in enumerate(model.tensors):
+        shape = state[n]
+        if isinstance(factor.prior, Dirichlet):
+            mean = shape / shape.sum(axis=(0, 2), keepdims=True)
+        else:
+            mean = (shape / rate_of(model, n, state)).astype(shape.dtype)
+        means.append(_with_known(factor, mean))
+    return means
 
 
 def _with_known(factor: TensorFactor, values: NDArray) -> NDArray:

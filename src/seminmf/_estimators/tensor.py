@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +18,19 @@ from .._algorithms.tensor import TensorProblem
 from .._algorithms.tensor_start import start
 from .._data.executor import local_executor
 from .._model.language import Plan, read, sizes_of
-from .._model.likelihoods import Dispersed
+from .._model.likelihoods import Dispersed, Real
 from .._numerics.compiled import announced
 from . import validation as check
 from .runs import Best, Runner
 from .tensor_build import Blueprint, PriorValues, blueprint
+from .tensor_cells import drops, explained
 from .tensor_data import open_tensors
 from .tensor_draft import Draft, Observed, observe
+from .tensor_fitted import Fitted, point_of, with_dispersion
 from .tensor_given import check_given, check_priors, check_signed
 from .tensor_levels import Levels, Wanted, wanted, without_noise
-from .tensor_results import Fitted, TensorResults, point_of
+from .tensor_results import TensorResults
+from .tensor_samples import Samples, can_solve, solved
 
 # Rate of free factors where nothing is known of noise: the paper's.
 _RATE = 1e-3
@@ -76,7 +79,9 @@ class BaseSNTF(TensorResults):
         model = blueprint(plan, sizes, signed, self.unit, given)
         priors = self._check_priors(model, signed)
         weights = _check_weights(model, sample_weight)
-        observed = observe(model, arrays, weights)
+        observed = {
+            one.name: observe(model, one, arrays[one.name], weights) for one in plan.observations
+        }
         _check_observed(observed)
         self._keep_parameters()
         starts = {name: own.parts for name, own in given.items()}
@@ -90,12 +95,12 @@ class BaseSNTF(TensorResults):
             )
             levels = self._find_levels(draft, runner, random)
             problem = draft.problem(levels)
-            best = self._best_of(problem, draft, levels, runner, random)
-            scales = draft.known(levels)[1]
-            self._fitted = Fitted(
-                model, wants, problem.model.tensors, best.result.state, levels, scales, labels
+            fitted = Fitted(
+                model, wants, problem.model.tensors, None, levels, draft.known(levels)[1], labels
             )
-            self._publish(problem, best)
+            finish = partial(self._finish, problem, fitted, arrays, executor)
+            best = self._best_of(problem, draft.starts(levels), finish, runner, random)
+            self._publish(problem, fitted._replace(state=best.result.state), arrays, best)
 
     def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
         free = {name for name, role in model.network.roles.items() if role.is_free}
@@ -109,9 +114,7 @@ class BaseSNTF(TensorResults):
             positive_rate=self._variational,
         )
 
-    def _find_levels(
-        self, draft: Draft, runner: Runner, random: RandomState
-    ) -> dict[str, Levels]:
+    def _find_levels(self, draft: Draft, runner: Runner, random: RandomState) -> dict[str, Levels]:
         """Unit, dispersion and noise of each tensor."""
         return {
             name: without_noise(want, draft.observed[name].data, priors_speak=draft.priors_speak)
@@ -121,21 +124,20 @@ class BaseSNTF(TensorResults):
     def _best_of(
         self,
         problem: TensorProblem,
-        draft: Draft,
-        levels: Mapping[str, Levels],
+        given: Mapping[int, NDArray],
+        finish: Callable[[Result], Result],
         runner: Runner,
         random: RandomState,
     ) -> Best:
         """The best of the runs from all starts."""
         n_init = 1 if check.is_auto(self.n_init) else int(self.n_init)
-        given = draft.starts(levels)
         algorithm = accelerate(self._algorithm, self.acceleration)
         stopping = Stopping(self.max_iter, self.tol)
         results: list[Result] = []
         while len(results) < n_init and not (results and results[-1].interrupted):
             begin = partial(self._begin, problem, given, random)
             result = runner.run(algorithm, problem, begin, self._description, stopping)
-            results.append(self._finish(problem, draft, levels, result))
+            results.append(finish(result) if result.converged else result)
         best = max(results, key=lambda result: result.objectives[-1])
         found = Best(best, results[-1], np.full(1, np.nan), 1)
         self._end(found)
@@ -150,23 +152,40 @@ class BaseSNTF(TensorResults):
     def _finish(
         self,
         problem: TensorProblem,
-        draft: Draft,
-        levels: Mapping[str, Levels],
+        fitted: Fitted,
+        arrays: Mapping[str, NDArray],
+        executor: Any,
         result: Result,
     ) -> Result:
         """Solve for the samples' factors, so that they are those that `transform` would return."""
-        if not result.converged:
+        fitted = fitted._replace(state=result.state)
+        if not can_solve(fitted):
             return result
-        return result
+        state = solved(fitted, arrays, executor, variational=self._variational).fitted.state
+        return result.ending_with(state, self._algorithm.evaluate(problem, state))
 
-    def _publish(self, problem: TensorProblem, best: Best) -> None:
+    def _publish(
+        self, problem: TensorProblem, fitted: Fitted, arrays: dict[str, NDArray], best: Best
+    ) -> None:
         """Set the fitted attributes."""
+        means = fitted.means(self._variational)
+        self._fitted = fitted = fitted._replace(levels=with_dispersion(problem, fitted, means))
+        # −D is in the unit of X, as X is.
+        only = next(iter(fitted.levels.values()))
+        scale = only.unit if len(fitted.levels) == 1 and _is_limit(fitted) else 1.0
         values, last = self._trace
-        setattr(self, values, np.array(best.result.objectives))
-        setattr(self, last, best.result.objectives[-1])
+        setattr(self, values, scale * np.array(best.result.objectives))
+        setattr(self, last, scale * best.result.objectives[-1])
         self.n_iter_ = best.result.n_iter
         self.converged_ = best.result.converged
         self.stop_reason_ = best.result.reason
+        samples, parts = Samples(fitted, arrays), fitted.parts(means)
+        self.r2_, self.r2_drop_ = explained(samples, parts), drops(samples, parts)
+
+
+def _is_limit(fitted: Fitted) -> bool:
+    """Whether all tensors are those of a dispersion of 0."""
+    return all(want.kind is Real for want in fitted.wants.values())
 
 
 class _Sources(NamedTuple):

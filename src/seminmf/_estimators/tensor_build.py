@@ -78,9 +78,29 @@ class Blueprint(NamedTuple):
     names: tuple[str, ...]
     layouts: tuple[Layout, ...]
 
+    def n_fitted(self, factors: Sequence[TensorFactor]) -> int:
+        """How many numbers a fit chooses: entries, less what is frozen and sums that are 1."""
+        number = 0
+        for factor in factors:
+            free = (~factor.frozen).sum() / factor.layout.signs
+            sums = 0 if factor.is_free else factor.layout.shape[1]
+            number += max(int(free) - sums, 0)
+        return number
+
     def layout(self, name: str) -> Layout:
         """That of a factor."""
         return self.layouts[self.names.index(name)]
+
+    def resized(self, sizes: dict[str, int]) -> Blueprint:
+        """The same for data of other sizes."""
+        factors = self.plan.factors
+        layouts = [
+            layout._replace(sizes=tuple(axis_size(axis, sizes) for axis in factors[name]))
+            if name in factors
+            else layout
+            for name, layout in zip(self.names, self.layouts, strict=True)
+        ]
+        return self._replace(sizes=sizes, layouts=tuple(layouts))
 
     def terms_of(self, observation: Observation) -> range:
         """Numbers of the terms of an observed tensor."""
@@ -107,6 +127,11 @@ class Blueprint(NamedTuple):
         numbers = {name: n for n, name in enumerate(self.names)}
         shares = [self.shares_of(term) for term in self.terms_of(observation)]
         return split(observation, shares, Parts(numbers, self.layouts, self.sizes), rows, left)
+
+    def packed(self, parts: Mapping[str, NDArray], weights: Mapping[str, NDArray]) -> list[NDArray]:
+        """Arrays inside, from parts of factors and weights of terms."""
+        shares = {_SHARES + unit: np.moveaxis(own, 0, -1)[None] for unit, own in weights.items()}
+        return [self.layout(name).pack((parts | shares)[name]) for name in self.names]
 
     def table_weights(self, arrays: Sequence[NDArray]) -> dict[str, NDArray]:
         """Shares (terms, *latent cells) by the names of shared units."""
@@ -149,8 +174,11 @@ def _not_summing(plan: Plan, network: Network, given: Mapping[str, Given]) -> It
         role = network.roles[name]
         if role.is_free or not own.frozen.any():
             continue
-        if not own.suits(role) or np.any(own.sums(role, frozen_only=True) != 1) and not all(
-            _takes_scale(plan, network, link) for link in network.links if link.factor == name
+        if not own.suits(role) or (
+            np.any(own.sums(role, frozen_only=True) != 1)
+            and not all(
+                _takes_scale(plan, network, link) for link in network.links if link.factor == name
+            )
         ):
             yield name
 
@@ -199,9 +227,7 @@ class Scales(NamedTuple):
     by_factor: dict[str, NDArray]
 
 
-def scaled_in(
-    model: Blueprint, given: Mapping[str, Given]
-) -> tuple[dict[str, NDArray], Scales]:
+def scaled_in(model: Blueprint, given: Mapping[str, Given]) -> tuple[dict[str, NDArray], Scales]:
     """Start values of factors that sum to 1, where they are known; and the scales of frozen ones."""
     parts = {name: own.parts.copy() for name, own in given.items()}
     frozen: dict[str, NDArray] = {}
@@ -284,6 +310,7 @@ def tensor_factors(
     priors: Mapping[str, PriorValues],
     given: Mapping[str, Given],
     known: Mapping[str, NDArray],
+    weights: NDArray,
     *,
     variational: bool,
 ) -> tuple[TensorFactor, ...]:
@@ -298,7 +325,8 @@ def tensor_factors(
         own = priors.get(name, PriorValues(np.ones(()), np.ones(())))
         exposed = layout.role.is_free and model.network.is_exposed(name, model.plan.terms)
         prior = _prior(layout, own, frozen, values, variational)
-        found.append(TensorFactor(name, layout, prior, frozen, values, exposed))
+        rows = np.ones(1) if layout.sample is None else weights
+        found.append(TensorFactor(name, layout, prior, frozen, values, exposed, rows))
     return tuple(found)
 
 
@@ -350,7 +378,7 @@ def table(
         likelihood = likelihood.with_roots_above(2 * float(noise.rates.min()))
         n_columns += 1
     matrix = Model.of(likelihood, _NO_PRIORS, np.zeros(n_columns, dtype=bool))
-    return Table(own, Problem(matrix, data, executor), column)
+    return Table(observation.name, own, Problem(matrix, data, executor), column)
 
 
 def _noise_column(
@@ -371,9 +399,7 @@ def _noise_column(
     return NoiseColumn(*sides)
 
 
-def unfolded(
-    model: Blueprint, observation: Observation, own: Split, array: NDArray
-) -> NDArray:
+def unfolded(model: Blueprint, observation: Observation, own: Split, array: NDArray) -> NDArray:
     """A tensor as (rows, features), with gaps where differences of letters lead beyond its ends."""
     padding = observation.padding(model.sizes)
     lengths = [(padding[x], padding[x]) for x in observation.output]
@@ -383,15 +409,11 @@ def unfolded(
     return array.transpose(order).reshape(own.n_rows, own.n_features)
 
 
-def folded(
-    model: Blueprint, observation: Observation, own: Split, matrix: NDArray
-) -> NDArray:
+def folded(model: Blueprint, observation: Observation, own: Split, matrix: NDArray) -> NDArray:
     """The tensor of a matrix (rows, features, ...), without the gaps at its ends."""
     padding = observation.padding(model.sizes)
     letters = (*own.rows, *own.features)
     array = matrix.reshape(*own.shape, *matrix.shape[2:])
-    array = array[
-        tuple(slice(padding[x], padding[x] + model.sizes[x]) for x in letters)
-    ]
+    array = array[tuple(slice(padding[x], padding[x] + model.sizes[x]) for x in letters)]
     order = [letters.index(x) for x in observation.output]
     return array.transpose(*order, *range(len(order), array.ndim))

@@ -35,9 +35,7 @@ def open_tensors(
     given = {ONLY: X} if names == [ONLY] else X
     wanted = " and ".join(map(repr, names))
     if not isinstance(given, Mapping):
-        raise ValueError(
-            f"X must be a dict with the tensors {wanted}; found {_shown(X)}."
-        )
+        raise ValueError(f"X must be a dict with the tensors {wanted}; found {_shown(X)}.")
     unknown = [name for name in given if name not in names]
     missing = [name for name in names if name not in given]
     if unknown or (missing and not fitted) or len(missing) == len(names):
@@ -74,7 +72,9 @@ def _as_array(name: str, value: Any) -> NDArray:
     except (TypeError, ValueError):
         array = None
     if array is None:
-        raise ValueError(f"{name} must hold real numbers, with NaN for gaps; found {_shown(value)}.")
+        raise ValueError(
+            f"{name} must hold real numbers, with NaN for gaps; found {_shown(value)}."
+        )
     if array.ndim == 0 or array.size == 0:
         raise ValueError(f"{name} must have axes of length 1 or more; found shape {array.shape}.")
     return array.astype(float_type(array.dtype), copy=False)
@@ -104,9 +104,7 @@ def _labels(observation: Observation, value: Any) -> Labels:
         }
     if is_pandas(value) and len(observation.output) == 2:
         axes = zip(observation.output, (value.index, value.columns), strict=True)
-        return {
-            letter: Label(str(axis.name or letter), axis.to_numpy()) for letter, axis in axes
-        }
+        return {letter: Label(str(axis.name or letter), axis.to_numpy()) for letter, axis in axes}
     return {}
 
 

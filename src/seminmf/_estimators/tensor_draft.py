@@ -24,7 +24,7 @@ from .tensor_build import (
     tensor_factors,
     unfolded,
 )
-from .tensor_levels import Levels, Wanted
+from .tensor_levels import Levels, Wanted, unit_of
 
 
 class Observed(NamedTuple):
@@ -43,23 +43,20 @@ class Observed(NamedTuple):
 
 def observe(
     model: Blueprint,
-    arrays: Mapping[str, NDArray],
+    observation: Observation,
+    array: NDArray,
     weights: NDArray,
     rows: tuple[str, ...] | None = None,
     left: frozenset[str] | None = None,
-) -> dict[str, Observed]:
-    """Observed tensors as matrices; `rows` and `left` choose how (`split`)."""
-    found = {}
-    for observation in model.plan.observations:
-        own = model.split(observation, rows, left)
-        matrix = unfolded(model, observation, own, arrays[observation.name])
-        source = DenseSource(matrix)
-        row_weights = np.ones(own.n_rows)
-        if observation.output[0] == model.plan.sample and len(weights) == own.shape[0]:
-            row_weights = np.repeat(weights, own.n_rows // own.shape[0])
-        data = Data(source, source.summarise(ANY_NUMBERS), row_weights)
-        found[observation.name] = Observed(observation, own, data)
-    return found
+) -> Observed:
+    """An observed tensor as a matrix; `rows` and `left` choose how (`split`)."""
+    own = model.split(observation, rows, left)
+    source = DenseSource(unfolded(model, observation, own, array))
+    row_weights = np.ones(own.n_rows)
+    if observation.output[0] == model.plan.sample and len(weights) == own.shape[0]:
+        row_weights = np.repeat(weights, own.n_rows // own.shape[0])
+    data = Data(source, source.summarise(ANY_NUMBERS), row_weights)
+    return Observed(observation, own, data)
 
 
 class Draft(NamedTuple):
@@ -91,30 +88,23 @@ class Draft(NamedTuple):
         """The problem that algorithms see."""
         known, _ = self.known(levels)
         factors = tensor_factors(
-            self.model, self.priors, self.given, known, variational=self.variational
+            self.model,
+            self.priors,
+            self.given,
+            known,
+            self.weights,
+            variational=self.variational,
         )
         tables = tuple(
             own.table(self.model, self.wants[name], levels[name], self.executor)
             for name, own in self.observed.items()
         )
-        return TensorProblem(
-            TensorModel(factors, has_rates=self.variational), tables, self.weights
-        )
+        return TensorProblem(TensorModel(factors, has_rates=self.variational), tables)
 
     def starts(self, levels: Mapping[str, Levels]) -> dict[int, NDArray]:
         """Given values, by the numbers of factors, as they are inside."""
         known, _ = self.known(levels)
         names = self.model.names
         return {
-            names.index(name): self.model.layout(name).pack(parts)
-            for name, parts in known.items()
+            names.index(name): self.model.layout(name).pack(parts) for name, parts in known.items()
         }
-
-
-def unit_of(model: Blueprint, name: str, levels: Mapping[str, Levels]) -> float:
-    """The unit of a factor: that of the first tensor where it is the unit, and else 1."""
-    for observation in model.plan.observations:
-        for term in model.terms_of(observation):
-            if model.network.units[term] == name:
-                return levels[observation.name].unit
-    return 1.0

@@ -12,7 +12,7 @@ from .._model.language import Observation, Plan
 from .._model.likelihoods import LIKELIHOODS, Dispersed
 from . import validation as check
 from .build import choose_unit
-from .tensor_build import NoiseOf
+from .tensor_build import Blueprint, NoiseOf
 
 # What the noise of a whole tensor is called, in the place of a letter.
 SAME = "same"
@@ -74,7 +74,9 @@ def wanted(plan: Plan, likelihood: Any, dispersion: Any, noise: Any) -> dict[str
         for name in value if isinstance(value, Mapping) else ():
             if name not in names:
                 shown = ", ".join(map(repr, names))
-                raise ValueError(f"{argument} must have names of tensors ({shown}); found {name!r}.")
+                raise ValueError(
+                    f"{argument} must have names of tensors ({shown}); found {name!r}."
+                )
     for observation in plan.observations:
         name = observation.name
         own = _of_table(likelihood, name, "real")
@@ -92,9 +94,7 @@ def _of_table(value: Any, name: str, default: Any) -> Any:
     return value.get(name, default) if isinstance(value, Mapping) else value
 
 
-def _wanted_one(
-    observation: Observation, likelihood: str, dispersion: Any, noise: Any
-) -> Wanted:
+def _wanted_one(observation: Observation, likelihood: str, dispersion: Any, noise: Any) -> Wanted:
     kind = LIKELIHOODS[likelihood]
     check.check_dispersion(dispersion, kind.known_dispersion, likelihood)
     if kind.known_dispersion is None and dispersion != 0.0:
@@ -124,3 +124,12 @@ def without_noise(want: Wanted, data: Any, *, priors_speak: bool) -> Levels:
     # Priors that speak of sizes speak in the unit of X.
     unit = 1.0 if priors_speak else choose_unit(want.kind, data)
     return Levels(unit, 1.0, SAME, nothing)
+
+
+def unit_of(model: Blueprint, name: str, levels: Mapping[str, Levels]) -> float:
+    """The unit of a factor: that of the first tensor where it is the unit, and else 1."""
+    for observation in model.plan.observations:
+        for term in model.terms_of(observation):
+            if model.network.units[term] == name:
+                return levels[observation.name].unit
+    return 1.0

@@ -8,14 +8,15 @@ Inside, a factor that sums to 1 is (signs, given, new), as atoms are (2, K, I), 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .language import Axis
 from .network import Role
-from .priors import Dirichlet, Gamma
+
+_ONE = np.ones(1)
 
 
 class Layout(NamedTuple):
@@ -88,16 +89,19 @@ class TensorFactor(NamedTuple):
         Values of these; what it has elsewhere does not matter.
     exposed : bool
         Whether a free factor is multiplied by what does not simply sum to 1.
+    row_weights : array
+        What the rows count, if they are samples; or else 1.
     has_samples : bool
         False: all factors are arrays in memory.
     """
 
     name: str
     layout: Layout
-    prior: Gamma | Dirichlet
+    prior: Any
     frozen: NDArray
     known: NDArray
     exposed: bool = False
+    row_weights: NDArray = _ONE
     has_samples: bool = False
 
     @property
