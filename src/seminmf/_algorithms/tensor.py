@@ -1,7 +1,7 @@
 """What EM and VBEM for tensors work on: factors, and observed tensors as matrices.
 
-Every observed tensor goes through the E-step of matrices. What it returns is led back to the factors:
-G_f, the derivative of Σ U λ̄ by each entry, so that F ∘ G are its expected counts.
+Every observed tensor goes through the E-step of matrices. What it returns is led back to the
+factors: G_f, the derivative of Σ U λ̄ by each entry, so that F ∘ G are its expected counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLOCK = 1 << 22
 
 
 class NoiseColumn(NamedTuple):
-    """Noise as a term whose two signs are equal: rates left_j · right_i, in units of computations."""
+    """Noise as a term whose two signs are equal: rates left_j · right_i, in the unit inside."""
 
     left: NDArray
     right: NDArray

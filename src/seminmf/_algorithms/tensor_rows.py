@@ -19,7 +19,7 @@ from .._model.factors import TensorFactor
 from .._model.model import Background, Model, Priors
 from .._model.penalties import Penalty
 from .._model.priors import Gamma
-from .._model.split import Split
+from .._model.split import Split, View
 from .activations import solve
 from .problem import Problem
 from .tensor import Table
@@ -97,7 +97,8 @@ def _noise(table: Table) -> NDArray:
 
 def _joint_prior(factors: Mapping[int, TensorFactor]) -> Gamma:
     """The priors of all columns."""
-    shapes, rates = [], []
+    shapes: list[NDArray] = []
+    rates: list[NDArray] = []
     for factor in factors.values():
         size = factor.layout.shape[1]
         for found, part in zip((shapes, rates), factor.prior, strict=True):
@@ -126,7 +127,8 @@ def _atoms(table: Table, columns: SampleColumns, point: Sequence[NDArray]) -> ND
         number, order = _places(split, n, columns)
         # The rest of the left side, such as the shares of the term.
         rest = _of_one_sample(split, n, ones, number).reshape(-1)
-        np.add.at(atoms, (slice(None), order), rest[:, None] * right[:, start:stop])
+        # No cell is twice in a term.
+        atoms[:, order] += rest[:, None] * right[:, start:stop]
         start = stop
     return atoms
 
@@ -143,7 +145,7 @@ def _of_one_sample(split: Split, n: int, ones: Sequence[NDArray], number: int) -
     return side._replace(views=views).of(ones)
 
 
-def _one(view) -> tuple[int, ...]:
+def _one(view: View) -> tuple[int, ...]:
     """Sizes with one sample only."""
     sample = view.layout.sample
     return tuple(1 if n == sample else size for n, size in enumerate(view.layout.sizes))

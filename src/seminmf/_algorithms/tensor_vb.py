@@ -1,7 +1,8 @@
 """VBEM for tensors: gamma posteriors of free factors, Dirichlet posteriors of those that sum to 1.
 
 A point has the posterior shapes α̂ of each factor. Rates β̂ are 1 + β but for free factors that are
-exposed: what they are multiplied by is itself uncertain, and their rates are arrays behind the shapes.
+exposed: what they are multiplied by is itself uncertain, and their rates are arrays behind the
+shapes.
 """
 
 from __future__ import annotations

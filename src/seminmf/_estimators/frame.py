@@ -25,6 +25,12 @@ class FitFrame(Transactional):
 
     # Parameters that a fitted estimator keeps: a change to them is for the next fit.
     _kept_parameters: tuple[str, ...]
+    # Parameters that all estimators have.
+    random_state: Any
+    verbose: Any
+    n_init: Any
+    max_iter: Any
+    tol: Any
 
     def _keep_parameters(self) -> None:
         """Note what the fit was made with."""

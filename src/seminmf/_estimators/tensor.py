@@ -28,12 +28,15 @@ from .tensor_data import open_tensors
 from .tensor_draft import Draft, Observed, observe
 from .tensor_fitted import Fitted, point_of, with_dispersion
 from .tensor_given import check_given, check_priors, check_signed
-from .tensor_levels import Levels, Wanted, wanted, without_noise
+from .tensor_levels import Wanted, wanted, without_noise
+from .tensor_noise import Found, find_noise
 from .tensor_results import TensorResults
 from .tensor_samples import Samples, can_solve, solved
 
 # Rate of free factors where nothing is known of noise: the paper's.
 _RATE = 1e-3
+# Starts, where noise is sought.
+_STARTS_WITH_NOISE = 5
 PRIORS = ("activation_shape_prior", "activation_rate_prior", "atom_shape_prior")
 
 
@@ -93,13 +96,16 @@ class BaseSNTF(TensorResults):
             draft = Draft(
                 model, wants, observed, priors, given, weights, executor, self._variational
             )
-            levels = self._find_levels(draft, runner, random)
+            levels, point, interrupted = self._find_levels(draft, runner, random)
             problem = draft.problem(levels)
             fitted = Fitted(
                 model, wants, problem.model.tensors, None, levels, draft.known(levels)[1], labels
             )
             finish = partial(self._finish, problem, fitted, arrays, executor)
-            best = self._best_of(problem, draft.starts(levels), finish, runner, random)
+            begin = partial(self._begin, problem, draft.starts(levels), point, random)
+            n_init = self._n_starts() if point is None else 1
+            stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
+            best = self._best_of(problem, begin, finish, n_init, stopping, runner)
             self._publish(problem, fitted._replace(state=best.result.state), arrays, best)
 
     def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
@@ -114,28 +120,32 @@ class BaseSNTF(TensorResults):
             positive_rate=self._variational,
         )
 
-    def _find_levels(self, draft: Draft, runner: Runner, random: RandomState) -> dict[str, Levels]:
-        """Unit, dispersion and noise of each tensor."""
-        return {
+    def _find_levels(self, draft: Draft, runner: Runner, random: RandomState) -> Found:
+        """Unit, dispersion and noise of each tensor; and a start, if noise was sought."""
+        if any(want.letter is not None for want in draft.wants.values()):
+            return find_noise(draft, self._n_starts(_STARTS_WITH_NOISE), runner, random)
+        levels = {
             name: without_noise(want, draft.observed[name].data, priors_speak=draft.priors_speak)
             for name, want in draft.wants.items()
         }
+        return Found(levels, None, False)
+
+    def _n_starts(self, automatic: int = 1) -> int:
+        return automatic if check.is_auto(self.n_init) else int(self.n_init)
 
     def _best_of(
         self,
         problem: TensorProblem,
-        given: Mapping[int, NDArray],
+        begin: Callable[[], Any],
         finish: Callable[[Result], Result],
+        n_init: int,
+        stopping: Stopping,
         runner: Runner,
-        random: RandomState,
     ) -> Best:
         """The best of the runs from all starts."""
-        n_init = 1 if check.is_auto(self.n_init) else int(self.n_init)
         algorithm = accelerate(self._algorithm, self.acceleration)
-        stopping = Stopping(self.max_iter, self.tol)
         results: list[Result] = []
         while len(results) < n_init and not (results and results[-1].interrupted):
-            begin = partial(self._begin, problem, given, random)
             result = runner.run(algorithm, problem, begin, self._description, stopping)
             results.append(finish(result) if result.converged else result)
         best = max(results, key=lambda result: result.objectives[-1])
@@ -144,10 +154,15 @@ class BaseSNTF(TensorResults):
         return found
 
     def _begin(
-        self, problem: TensorProblem, given: Mapping[int, NDArray], random: RandomState
+        self,
+        problem: TensorProblem,
+        given: Mapping[int, NDArray],
+        point: Any,
+        random: RandomState,
     ) -> Any:
-        """The point that a run starts from."""
-        return point_of(self._first(problem, start(problem, given, random)))
+        """The point that a run starts from: where noise was found, or a random one."""
+        arrays = start(problem, given, random) if point is None else list(point)
+        return point_of(self._first(problem, arrays))
 
     def _finish(
         self,

@@ -131,7 +131,8 @@ class Blueprint(NamedTuple):
     def packed(self, parts: Mapping[str, NDArray], weights: Mapping[str, NDArray]) -> list[NDArray]:
         """Arrays inside, from parts of factors and weights of terms."""
         shares = {_SHARES + unit: np.moveaxis(own, 0, -1)[None] for unit, own in weights.items()}
-        return [self.layout(name).pack((parts | shares)[name]) for name in self.names]
+        known = {**parts, **shares}
+        return [self.layout(name).pack(known[name]) for name in self.names]
 
     def table_weights(self, arrays: Sequence[NDArray]) -> dict[str, NDArray]:
         """Shares (terms, *latent cells) by the names of shared units."""
@@ -228,7 +229,7 @@ class Scales(NamedTuple):
 
 
 def scaled_in(model: Blueprint, given: Mapping[str, Given]) -> tuple[dict[str, NDArray], Scales]:
-    """Start values of factors that sum to 1, where they are known; and the scales of frozen ones."""
+    """Given values, brought to where factors sum to 1; and the scales of frozen ones."""
     parts = {name: own.parts.copy() for name, own in given.items()}
     frozen: dict[str, NDArray] = {}
     for name in _far_to_near(model.network):

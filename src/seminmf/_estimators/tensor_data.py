@@ -67,11 +67,10 @@ def _as_array(name: str, value: Any) -> NDArray:
     meant = value.values if library_of(value) == "xarray" else as_meant(value, name)
     try:
         array = np.asarray(meant)
-        if array.dtype.kind not in "biuf":
-            array = array.astype(np.float64) if array.dtype.kind == "O" else None
+        array = array.astype(np.float64) if array.dtype.kind == "O" else array
     except (TypeError, ValueError):
-        array = None
-    if array is None:
+        array = np.empty((), dtype=object)
+    if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} must hold real numbers, with NaN for gaps; found {_shown(value)}."
         )

@@ -18,10 +18,10 @@ def check_signed(plan: Plan, signed: Any, least: float) -> tuple[str, ...]:
     """Names of the factors that have signs; negative data need some, or a word that none has."""
     if signed is None:
         if least < 0 and not plan.has_difference:
-            names = ", ".join(repr(name) for name in plan.factors)
+            factors = ", ".join(repr(name) for name in plan.factors)
             raise ValueError(
-                f"signed must name the factors that have signs, of {names}, or be () if noise alone "
-                f"makes X negative; found None, and a smallest value of {least:g} in X."
+                f"signed must name the factors that have signs, of {factors}, or be () if noise "
+                f"alone makes X negative; found None, and a smallest value of {least:g} in X."
             )
         return ()
     names = (signed,) if isinstance(signed, str) else tuple(signed)
@@ -90,7 +90,7 @@ def _parts(name: str, value: Any, shape: tuple[int, ...], signed: bool) -> NDArr
 
 
 def _mask(plan: Plan, name: str, value: Any, shape: tuple[int, ...]) -> NDArray:
-    """Which entries are frozen: all, a mask of the factor's shape, or columns of a latent letter."""
+    """Which entries are frozen: all, those of a mask, or columns of a latent letter."""
     array = np.asarray(value)
     if array.dtype == bool and array.shape in ((), shape):
         return np.broadcast_to(array, shape)

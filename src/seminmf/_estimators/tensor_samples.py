@@ -18,7 +18,7 @@ from .._algorithms.tensor_rows import solve_samples
 from .._algorithms.tensor_start import start
 from .._model.factors import TensorFactor
 from .._model.language import Plan
-from .._model.penalties import Maximum, Posterior
+from .._model.penalties import Maximum, Penalty, Posterior
 from .runs import Runner
 from .tensor_build import Blueprint
 from .tensor_draft import observe
@@ -183,7 +183,8 @@ def _solve_rows(
     numbers = {model.names.index(name): fitted.factors[model.names.index(name)] for name in names}
     for n, factor in numbers.items():
         state[n] = np.ones(factor.layout.shape, dtype=state[n].dtype)
-    point, kind = state, Maximum(1.0)
+    point: list[NDArray] = state
+    kind: Penalty = Maximum(1.0)
     if variational:
         tensors = TensorModel(fitted.factors, has_rates=True)
         point = tensor_vb.moments_of(TensorProblem(tensors, ()), state).geometric

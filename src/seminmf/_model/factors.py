@@ -1,8 +1,8 @@
 """A factor of a tensor model: how its array lies in memory, its prior, and what of it is frozen.
 
-Users see the axes as written, with signed factors as two arrays, the positive and the negative part.
-Inside, a factor that sums to 1 is (signs, given, new), as atoms are (2, K, I), and a free one is
-(samples, all else), as activations are (J, K): the priors are those of the matrix model.
+Users see the axes as written, with signed factors as two arrays, the positive and the negative
+part. Inside, a factor that sums to 1 is (signs, given, new), as atoms are (2, K, I), and a free one
+is (samples, all else), as activations are (J, K): the priors are those of the matrix model.
 """
 
 from __future__ import annotations

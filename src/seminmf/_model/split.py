@@ -1,8 +1,9 @@
 """A tensor model as matrices: rates[s] = Λ Θ[s], and the way back from what the E-step returns.
 
 Some letters of the data are rows, the others features. Operands with row letters are multiplied to
-Λ (rows, columns), the others to Θ (2, columns, features), where columns are the cells of the letters
-that both have. Terms lie beside each other along the columns. No array of data × columns exists.
+Λ (rows, columns), the others to Θ (2, columns, features), where columns are the cells of the
+letters that both have. Terms lie beside each other along the columns. No array of data × columns
+exists.
 """
 
 from __future__ import annotations
@@ -476,7 +477,7 @@ def _order(
     shapes: tuple[tuple[int, ...], ...],
     output: tuple[str, ...],
 ) -> tuple[tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]], ...]:
-    """Which operands are multiplied one after the other, the labels of each pair, and what stays."""
+    """Which operands are multiplied one after the other: labels of each pair, and what stays."""
     numbers = {label: n for n, label in enumerate(dict.fromkeys(sum(labels, ())))}
     operands: list = []
     for shape, own in zip(shapes, labels, strict=True):

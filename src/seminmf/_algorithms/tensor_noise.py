@@ -1,0 +1,162 @@
+"""The search for the noise of tensors: EM cycles, with the noise found anew from the residuals.
+
+It begins with all being noise. A round is a cycle of SQUAREM on the factors; every few rounds the
+variance of the noise is that of the residuals, and the dispersion follows it. What is maximised is
+−½ Σ ln σ² over all observed cells, by which starts can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import tensor_em
+from .acceleration import AcceleratedState, squarem
+from .loop import Info, Stopping
+from .tensor import Table, TensorProblem
+
+# Rounds between two looks at the residuals, and before a search may end.
+_EVERY, _LEAST_ROUNDS = 5, 40
+# The noise of each value of a letter is pooled with that of all by this share of its cells.
+_POOLED = 0.02
+# Variance of noise, against that of the data, that is as good as none.
+_LEAST_VARIANCE = 1e-9
+# At least this share of the cells is left to tell noise from what was fitted.
+_LEAST_FREEDOM = 0.1
+
+
+class Residuals(NamedTuple):
+    """Of each value of a letter: observed cells, their squares, and those of the residuals."""
+
+    counts: NDArray
+    squares: NDArray
+    errors: NDArray
+
+
+class NoiseState(NamedTuple):
+    """Where a search is: factors, how far SQUAREM goes, variances of the tensors, rounds."""
+
+    point: Any
+    reach: float
+    variances: Any
+    age: int
+
+
+class NoiseStopping(Stopping):
+    """Ends a search when the noise stands still, after some rounds."""
+
+    __slots__ = ()
+
+    def is_met(self, objectives: list[float]) -> bool:
+        """Whether it does."""
+        return len(objectives) > _LEAST_ROUNDS and abs(
+            objectives[-1] - objectives[-1 - self.window]
+        ) <= self.tol * abs(objectives[-1] - objectives[0] + 1.0)
+
+
+@dataclass(frozen=True)
+class NoiseSearch:
+    """An algorithm of the loop.
+
+    Attributes
+    ----------
+    problem_at : callable
+        The problem with these variances.
+    rescale : callable
+        The point at these variances, from that at others: units follow the noise.
+    letters : tuple of str
+        Of each tensor, the letter whose values have their own noise; "" for those that have none.
+    share_fitted : float
+        How many numbers are fitted for each observed cell.
+    """
+
+    problem_at: Callable[[Any], TensorProblem]
+    rescale: Callable[[Any, Any, Any], Any]
+    letters: tuple[str, ...]
+    share_fitted: float
+
+    def start(self, problem: Any, point: NoiseState) -> NoiseState:
+        """The point itself."""
+        return point
+
+    def point(self, state: NoiseState) -> NoiseState:
+        """The state itself."""
+        return state
+
+    def step(self, problem: Any, state: NoiseState) -> tuple[NoiseState, Info]:
+        """One round."""
+        own = self.problem_at(state.variances)
+        following, _ = squarem(tensor_em, own, AcceleratedState(state.point, state.reach))
+        objective = self.evaluate(problem, state)
+        point, variances = following.point, state.variances
+        if state.age % _EVERY == _EVERY - 1:
+            found = [
+                self._variance(table, point, letter, before)
+                for table, letter, before in zip(own.tables, self.letters, variances, strict=True)
+            ]
+            point = self.rescale(point, variances, found)
+            variances = type(variances)(*found)
+        return NoiseState(point, following.reach, variances, state.age + 1), Info(objective)
+
+    def evaluate(self, problem: Any, state: NoiseState) -> float:
+        """−½ mean ln σ² of the cells."""
+        total = sum(float(np.log(one).mean()) for one in state.variances if one.size)
+        return -0.5 * total
+
+    def _variance(
+        self, table: Table, point: Sequence[NDArray], letter: str, before: NDArray
+    ) -> NDArray:
+        if not letter:
+            return before
+        return variance(residuals(table, point, letter, len(before)), self.share_fitted)
+
+
+def variance(found: Residuals, share_fitted: float) -> NDArray:
+    """Variance of the noise: squared residuals over what they have of freedom, pooled a little."""
+    counts, squares, errors = found
+    freedom = max(1 - share_fitted, _LEAST_FREEDOM)
+    sizes = squares / np.maximum(counts, 1e-300)
+    whole = squares.sum() / max(counts.sum(), 1e-300)
+    sizes = np.where(counts > 0, np.maximum(sizes, _LEAST_VARIANCE * whole), whole)
+    ratio = min(errors.sum() / max(freedom * squares.sum(), 1e-300), 1.0)
+    left = (freedom + _POOLED) * counts
+    found_now = (errors + _POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
+    found_now = np.where(counts > 0, found_now, ratio * sizes)
+    return np.clip(found_now, _LEAST_VARIANCE * sizes, sizes)
+
+
+def residuals(table: Table, point: Sequence[NDArray], letter: str, n_levels: int) -> Residuals:
+    """Sums over the observed cells, in the unit of X, for each value of a letter or for all."""
+    split, unit = table.split, table.problem.model.likelihood.unit
+    right = split.right(point)
+    signed = unit * (right[0] - right[1])
+    sums = np.zeros((3, n_levels))
+    for cells in table.blocks():
+        rows = table.rows(cells)
+        x = table.problem.data.source.rows(rows.start, rows.stop).astype(np.float64)
+        fitted = split.left(point, cells) @ signed
+        seen = ~np.isnan(x)
+        x = np.where(seen, x, 0.0)
+        errors = np.where(seen, x - fitted, 0.0)
+        weights = table.problem.data.weights[rows, None]
+        for n, values in enumerate((seen, x * x, errors * errors)):
+            sums[n] += _by_level(table, weights * values, letter, cells, n_levels)
+    return Residuals(*sums)
+
+
+def _by_level(table: Table, values: NDArray, letter: str, cells: slice, n_levels: int) -> NDArray:
+    """Sums of some rows for each value of a letter, whose ends may have gaps beside the data."""
+    split = table.split
+    letters = (*split.rows, *split.features)
+    if letter not in letters:
+        return values.sum(keepdims=True)[0]
+    place = letters.index(letter)
+    shape = (cells.stop - cells.start, *split.shape[1:])
+    others = tuple(n for n in range(len(letters)) if n != place)
+    sums = values.reshape(shape).sum(axis=others)
+    padding = (len(sums) - n_levels) // 2
+    return sums[padding : padding + n_levels]
