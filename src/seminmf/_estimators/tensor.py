@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_random_state
 
 from .._algorithms.acceleration import METHODS as ACCELERATIONS
@@ -21,6 +22,7 @@ from .._model.language import Plan, read, sizes_of
 from .._model.likelihoods import Dispersed, Real
 from .._numerics.compiled import announced
 from . import validation as check
+from .checkpoint import unlocks_checkpoint
 from .runs import Best, Runner
 from .tensor_build import Blueprint, PriorValues, blueprint
 from .tensor_cells import drops, explained
@@ -32,6 +34,7 @@ from .tensor_levels import Wanted, wanted, without_noise
 from .tensor_noise import Found, find_noise
 from .tensor_results import TensorResults
 from .tensor_samples import Samples, can_solve, solved
+from .transaction import fits
 
 # Rate of free factors where nothing is known of noise: the paper's.
 _RATE = 1e-3
@@ -50,6 +53,95 @@ class BaseSNTF(TensorResults):
     _description: str
     # The attributes with the objective of all iterations, and with the last one.
     _trace: tuple[str, str]
+
+    def __init__(
+        self,
+        model: Any,
+        n_components: Any = 2,
+        *,
+        signed: Any = None,
+        unit: str | None = None,
+        likelihood: Any = "real",
+        dispersion: Any = "auto",
+        noise: Any = "auto",
+        activation_shape_prior: Any = 1.0,
+        activation_rate_prior: Any = "auto",
+        atom_shape_prior: Any = 1.0,
+        acceleration: str | None = "squarem",
+        n_init: int | str = "auto",
+        max_iter: int = 3000,
+        tol: float = 1e-4,
+        check_integer: bool = True,
+        random_state: int | RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.model = model
+        self.n_components = n_components
+        self.signed = signed
+        self.unit = unit
+        self.likelihood = likelihood
+        self.dispersion = dispersion
+        self.noise = noise
+        self.activation_shape_prior = activation_shape_prior
+        self.activation_rate_prior = activation_rate_prior
+        self.atom_shape_prior = atom_shape_prior
+        self.acceleration = acceleration
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.check_integer = check_integer
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @fits
+    @unlocks_checkpoint
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        factors: Mapping[str, ArrayLike] | None = None,
+        frozen: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> BaseSNTF:
+        """Fit to X.
+
+        Parameters
+        ----------
+        X : array-like with an axis for each letter after "->", or dict of them
+            Data, NaN where not observed; a dict by the names of tensors if `model` is one. The
+            axes of an `xarray.DataArray` or a DataFrame are what the factors are labelled with.
+        y : None
+            Not used.
+        factors : dict of array-like, default=None
+            Start values by the names of factors, with the axes as written. Signed ones have signs,
+            or are given as their two parts, (2, *sizes). What is NaN starts at random.
+        frozen : dict, default=None
+            What of them stays: True for all of a factor, a boolean array of its shape, or indices
+            of its latent letter. What is 0 and stays is known to be 0.
+        sample_weight : array-like of shape (n_samples,)
+            A weight of 2 counts as the sample twice.
+        checkpoint : str or path-like, default=None
+            File in which the fit notes how far it is. If the file is there, the fit goes on from
+            it, to exactly the result that it would have had without the stop. A file of other data
+            or other parameters is refused. It stays after the fit.
+        checkpoint_every : float, default=60.0
+            Seconds from one writing to the next.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, factors, frozen, sample_weight, checkpoint, checkpoint_every)
+        return self
+
+    def _first(self, problem: TensorProblem, arrays: list[NDArray]) -> list[NDArray]:
+        """The algorithm's arrays at factors to start from."""
+        return arrays
 
     def _check_parameters(self) -> None:
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)

@@ -158,8 +158,12 @@ def blueprint(
         network = derive(plan, unit=unit, frozen=frozen, loose=loose)
         more = frozenset(_not_summing(plan, network, given)) - loose
         if not more:
-            break
+            return drawn(plan, sizes, signed, network)
         loose |= more
+
+
+def drawn(plan: Plan, sizes: dict[str, int], signed: Sequence[str], network: Network) -> Blueprint:
+    """The blueprint of a network."""
     layouts = {
         name: _layout(plan, axes, sizes, 2 if name in signed else 1, network.roles[name])
         for name, axes in plan.factors.items()

@@ -17,6 +17,7 @@ from . import validation as check
 from .frame import FitFrame
 from .tensor_cells import amounts_of, explained, sources_of, tensors_of
 from .tensor_data import labelled, like, open_tensors
+from .tensor_files import save
 from .tensor_fitted import Fitted, Parts, signed_values
 from .tensor_levels import Wanted
 from .tensor_samples import Samples, sample_axes, solved
@@ -29,7 +30,16 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
     _algorithm: Any
     _fitted: Fitted
     _private_state = ("_interrupted", "_kept", "_fitted")
-    _kept_parameters = ("model", "n_components", "signed", "unit", "check_integer")
+    _kept_parameters = (
+        "model",
+        "n_components",
+        "signed",
+        "unit",
+        "likelihood",
+        "dispersion",
+        "noise",
+        "check_integer",
+    )
 
     # --- factors ------------------------------------------------------------------------------
 
@@ -273,6 +283,17 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
             )
             for name, want in wants.items()
         }
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to a file that `seminmf.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, in the safetensors format.
+        """
+        check_is_fitted(self)
+        save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
