@@ -110,11 +110,8 @@ class SkellamSNTF(BaseSNTF):
     >>> import numpy as np
     >>> from seminmf import SkellamSNTF
     >>> rng = np.random.RandomState(0)
-    >>> trials, maps, courses = (
-    ...     rng.gamma(1, size=(40, 2)),
-    ...     rng.normal(size=(6, 2)),
-    ...     rng.gamma(1, size=(30, 2)),
-    ... )
+    >>> trials, courses = rng.gamma(1, size=(40, 2)), rng.gamma(1, size=(30, 2))
+    >>> maps = rng.normal(size=(6, 2))
     >>> X = np.einsum("nr,cr,tr->nct", trials, maps, courses) + 0.1 * rng.normal(size=(40, 6, 30))
     >>> X[rng.random_sample(X.shape) < 0.1] = np.nan
     >>> model = SkellamSNTF("nr,cr,tr->nct", 2, signed="cr", random_state=0).fit(X)
