@@ -20,9 +20,10 @@ from .loop import Info, Stopping
 from .tensor import Table, TensorProblem
 
 # Rounds between two looks at the residuals, and before a search may end.
-_EVERY, _LEAST_ROUNDS = 5, 40
-# The noise of each value of a letter is pooled with that of all by this share of its cells.
-_POOLED = 0.02
+_EVERY, _LEAST_ROUNDS = 5, 80
+# The noise of each value of a letter is pooled with that of all by this share of its cells. In the
+# first rounds it is that of all: what is not fitted yet would else be taken for noise, and stay so.
+_POOLED, _POOLED_FIRST, _FIRST_ROUNDS = 0.02, 1e6, 60
 # Variance of noise, against that of the data, that is as good as none.
 _LEAST_VARIANCE = 1e-9
 # At least this share of the cells is left to tell noise from what was fitted.
@@ -95,7 +96,7 @@ class NoiseSearch:
         point, variances = following.point, state.variances
         if state.age % _EVERY == _EVERY - 1:
             found = [
-                self._variance(table, point, letter, before)
+                self._variance(table, point, letter, before, state.age)
                 for table, letter, before in zip(own.tables, self.letters, variances, strict=True)
             ]
             point = self.rescale(point, variances, found)
@@ -108,14 +109,15 @@ class NoiseSearch:
         return -0.5 * total
 
     def _variance(
-        self, table: Table, point: Sequence[NDArray], letter: str, before: NDArray
+        self, table: Table, point: Sequence[NDArray], letter: str, before: NDArray, age: int
     ) -> NDArray:
         if not letter:
             return before
-        return variance(residuals(table, point, letter, len(before)), self.share_fitted)
+        pooled = _POOLED_FIRST if age < _FIRST_ROUNDS else _POOLED
+        return variance(residuals(table, point, letter, len(before)), self.share_fitted, pooled)
 
 
-def variance(found: Residuals, share_fitted: float) -> NDArray:
+def variance(found: Residuals, share_fitted: float, pooled: float = _POOLED) -> NDArray:
     """Variance of the noise: squared residuals over what they have of freedom, pooled a little."""
     counts, squares, errors = found
     freedom = max(1 - share_fitted, _LEAST_FREEDOM)
@@ -123,8 +125,8 @@ def variance(found: Residuals, share_fitted: float) -> NDArray:
     whole = squares.sum() / max(counts.sum(), 1e-300)
     sizes = np.where(counts > 0, np.maximum(sizes, _LEAST_VARIANCE * whole), whole)
     ratio = min(errors.sum() / max(freedom * squares.sum(), 1e-300), 1.0)
-    left = (freedom + _POOLED) * counts
-    found_now = (errors + _POOLED * counts * ratio * sizes) / np.maximum(left, 1e-300)
+    left = (freedom + pooled) * counts
+    found_now = (errors + pooled * counts * ratio * sizes) / np.maximum(left, 1e-300)
     found_now = np.where(counts > 0, found_now, ratio * sizes)
     return np.clip(found_now, _LEAST_VARIANCE * sizes, sizes)
 

@@ -18,9 +18,10 @@ from .tensor_draft import Draft
 from .tensor_fitted import point_of
 from .tensor_levels import SAME, Levels, Wanted, unit_of, without_noise
 
-# What a dispersion that is to be found adds to the variance of a typical cell, against its noise.
-_SHARE = 0.2
-_STOPPING = NoiseStopping(max_iter=200, tol=1e-3, window=10)
+# What a dispersion that is to be found adds to the variance of a typical cell, against its noise:
+# at the end, and during the search, which is the faster the more it is.
+_SHARE, _SEARCH_SHARE = 0.2, 3.0
+_STOPPING = NoiseStopping(max_iter=500, tol=1e-4, window=10)
 
 
 class Found(NamedTuple):
@@ -57,8 +58,9 @@ def find_noise(draft: Draft, n_init: int, runner: Runner, random: RandomState) -
         begin = partial(_begin, draft, first, sizes, random)
         results.append(runner.run(search, None, begin, "noise", _STOPPING))
     best = max(results, key=lambda result: result.objectives[-1]).state
-    levels = _levels(draft, sizes, best.variances)
-    return Found(levels, best.point, results[-1].interrupted)
+    levels = _levels(draft, sizes, best.variances, _SHARE)
+    point = _in_units(draft, best.point, _levels(draft, sizes, best.variances), levels)
+    return Found(levels, point, results[-1].interrupted)
 
 
 def _begin(
@@ -91,9 +93,13 @@ def _n_levels(draft: Draft, want: Wanted) -> int:
 
 
 def _levels(
-    draft: Draft, sizes: Sequence[NDArray], variances: Sequence[NDArray]
+    draft: Draft,
+    sizes: Sequence[NDArray],
+    variances: Sequence[NDArray],
+    share: float | None = None,
 ) -> dict[str, Levels]:
     """The levels of all tensors at these variances of their noise."""
+    share = _SEARCH_SHARE if share is None else share
     found = {}
     for (name, want), size, own in zip(draft.wants.items(), sizes, variances, strict=True):
         if not own.size:
@@ -102,14 +108,20 @@ def _levels(
             continue
         dispersion = want.dispersion
         if dispersion is None:
-            dispersion = _SHARE * float(np.min(own / np.sqrt(size)))
+            dispersion = share * float(np.min(own / np.sqrt(size)))
         found[name] = Levels(dispersion, dispersion, want.letter or SAME, np.sqrt(own))
     return found
 
 
 def _rescaled(draft: Draft, sizes: Any, point: Any, before: Any, after: Any) -> Any:
+    """The point at other variances of the noise."""
+    return _in_units(draft, point, *(_levels(draft, sizes, own) for own in (before, after)))
+
+
+def _in_units(
+    draft: Draft, point: Any, old: Mapping[str, Levels], new: Mapping[str, Levels]
+) -> Any:
     """The point in units of other levels."""
-    old, new = (_levels(draft, sizes, variances) for variances in (before, after))
     model = draft.model
     arrays = [
         array
