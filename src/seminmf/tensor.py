@@ -46,7 +46,8 @@ class SkellamSNTF(BaseSNTF):
         dispersion of 0.0.
     activation_shape_prior, activation_rate_prior : float, array-like or dict, default=1.0, "auto"
         Gamma prior of free factors: numbers, or arrays of a factor's shape by its name. Rates are
-        for values in units of the dispersion where that is above 0; "auto" is 1e-3.
+        for values in units of the dispersion where that is above 0. "auto" is a price of 0.3 for an
+        amount in units of the noise, and 1e-3 without noise.
     atom_shape_prior : float, array-like or dict, default=1.0
         Shape of the Dirichlet prior of factors that sum to 1.
     acceleration : {"squarem", "parabolic", None}, default="squarem"

@@ -186,7 +186,15 @@ class BaseSNTF(TensorResults):
         )
         with announced(), local_executor(self.n_jobs) as executor:
             draft = Draft(
-                model, wants, observed, priors, given, weights, executor, self._variational
+                model,
+                wants,
+                observed,
+                priors,
+                given,
+                weights,
+                executor,
+                self._variational,
+                self._auto_rates(model),
             )
             levels, point, interrupted = self._find_levels(draft, runner, random)
             problem = draft.problem(levels)
@@ -210,6 +218,14 @@ class BaseSNTF(TensorResults):
             free,
             _RATE,
             positive_rate=self._variational,
+        )
+
+    def _auto_rates(self, model: Blueprint) -> frozenset[str]:
+        """Factors whose rate is to be found."""
+        rates = self.activation_rate_prior
+        own = rates if isinstance(rates, Mapping) else dict.fromkeys(model.plan.factors, rates)
+        return frozenset(
+            name for name in model.plan.factors if check.is_auto(own.get(name, "auto"))
         )
 
     def _find_levels(self, draft: Draft, runner: Runner, random: RandomState) -> Found:

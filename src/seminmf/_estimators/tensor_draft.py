@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +26,10 @@ from .tensor_build import (
     unfolded,
 )
 from .tensor_levels import Levels, Wanted, unit_of
+
+
+# κ, the price of an amount in units of the noise.
+_PRICE = 0.3
 
 
 class Observed(NamedTuple):
@@ -70,6 +75,7 @@ class Draft(NamedTuple):
     weights: NDArray
     executor: Any
     variational: bool
+    auto_rates: frozenset[str]
 
     @property
     def priors_speak(self) -> bool:
@@ -89,7 +95,7 @@ class Draft(NamedTuple):
         known, _ = self.known(levels)
         factors = tensor_factors(
             self.model,
-            self.priors,
+            self._priced(levels),
             self.given,
             known,
             self.weights,
@@ -100,6 +106,28 @@ class Draft(NamedTuple):
             for name, own in self.observed.items()
         )
         return TensorProblem(TensorModel(factors, has_rates=self.variational), tables)
+
+    def _priced(self, levels: Mapping[str, Levels]) -> dict[str, PriorValues]:
+        """The priors, with the rates of units that are to be found where there is noise."""
+        priors = dict(self.priors)
+        for observation in self.model.plan.observations:
+            own = levels[observation.name]
+            for term in self.model.terms_of(observation):
+                unit = self.model.network.units[term]
+                if unit in self.auto_rates and own.noise.size:
+                    rate = own.unit * self._price(observation, unit, own)
+                    priors[unit] = priors[unit]._replace(rate=np.array(rate))
+        return priors
+
+    def _price(self, observation: Observation, unit: str, levels: Levels) -> float:
+        """The price of one unit of X: κ n, the length n that of the noise itself, of sum 1.
+
+        n = √cells / Σ σ, over the cells that one entry of the unit is in.
+        """
+        own = {axis.letter for axis in self.model.plan.factors[unit]}
+        others = [letter for letter in observation.output if letter not in own]
+        n_cells = math.prod(self.model.sizes[letter] for letter in others)
+        return _PRICE / (math.sqrt(n_cells) * float(levels.noise.mean()))
 
     def starts(self, levels: Mapping[str, Levels]) -> dict[int, NDArray]:
         """Given values, by the numbers of factors, as they are inside."""

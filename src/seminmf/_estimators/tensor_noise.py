@@ -20,7 +20,7 @@ from .tensor_levels import SAME, Levels, Wanted, unit_of, without_noise
 
 # What a dispersion that is to be found adds to the variance of a typical cell, against its noise:
 # at the end, and during the search, which is the faster the more it is.
-_SHARE, _SEARCH_SHARE = 0.2, 3.0
+_SHARE, _SEARCH_SHARE = 0.2, 1.0
 _STOPPING = NoiseStopping(max_iter=500, tol=1e-4, window=10)
 
 
