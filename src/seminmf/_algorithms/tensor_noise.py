@@ -18,6 +18,7 @@ from . import tensor_em
 from .acceleration import AcceleratedState, squarem
 from .loop import Info, Stopping
 from .tensor import Table, TensorProblem
+from .tensor_residuals import Residuals, residuals
 
 # Rounds between two looks at the residuals, and before a search may end.
 _EVERY, _LEAST_ROUNDS = 5, 80
@@ -28,14 +29,6 @@ _POOLED, _POOLED_FIRST, _FIRST_ROUNDS = 0.02, 1e6, 60
 _LEAST_VARIANCE = 1e-9
 # At least this share of the cells is left to tell noise from what was fitted.
 _LEAST_FREEDOM = 0.1
-
-
-class Residuals(NamedTuple):
-    """Of each value of a letter: observed cells, their squares, and those of the residuals."""
-
-    counts: NDArray
-    squares: NDArray
-    errors: NDArray
 
 
 class NoiseState(NamedTuple):
@@ -129,36 +122,3 @@ def variance(found: Residuals, share_fitted: float, pooled: float = _POOLED) -> 
     found_now = (errors + pooled * counts * ratio * sizes) / np.maximum(left, 1e-300)
     found_now = np.where(counts > 0, found_now, ratio * sizes)
     return np.clip(found_now, _LEAST_VARIANCE * sizes, sizes)
-
-
-def residuals(table: Table, point: Sequence[NDArray], letter: str, n_levels: int) -> Residuals:
-    """Sums over the observed cells, in the unit of X, for each value of a letter or for all."""
-    split, unit = table.split, table.problem.model.likelihood.unit
-    right = split.right(point)
-    signed = unit * (right[0] - right[1])
-    sums = np.zeros((3, n_levels))
-    for cells in table.blocks():
-        rows = table.rows(cells)
-        x = table.problem.data.source.rows(rows.start, rows.stop).astype(np.float64)
-        fitted = split.left(point, cells) @ signed
-        seen = ~np.isnan(x)
-        x = np.where(seen, x, 0.0)
-        errors = np.where(seen, x - fitted, 0.0)
-        weights = table.problem.data.weights[rows, None]
-        for n, values in enumerate((seen, x * x, errors * errors)):
-            sums[n] += _by_level(table, weights * values, letter, cells, n_levels)
-    return Residuals(*sums)
-
-
-def _by_level(table: Table, values: NDArray, letter: str, cells: slice, n_levels: int) -> NDArray:
-    """Sums of some rows for each value of a letter, whose ends may have gaps beside the data."""
-    split = table.split
-    letters = (*split.rows, *split.features)
-    if letter not in letters:
-        return values.sum(keepdims=True)[0]
-    place = letters.index(letter)
-    shape = (cells.stop - cells.start, *split.shape[1:])
-    others = tuple(n for n in range(len(letters)) if n != place)
-    sums = values.reshape(shape).sum(axis=others)
-    padding = (len(sums) - n_levels) // 2
-    return sums[padding : padding + n_levels]

@@ -33,7 +33,7 @@ from .tensor_given import check_given, check_priors, check_signed
 from .tensor_levels import Wanted, wanted, without_noise
 from .tensor_noise import Found, find_noise
 from .tensor_results import TensorResults
-from .tensor_samples import Samples, can_solve, solved
+from .tensor_samples import can_solve, solved
 from .transaction import fits
 
 # Rate of free factors where nothing is known of noise: the paper's.
@@ -206,7 +206,7 @@ class BaseSNTF(TensorResults):
             n_init = self._n_starts() if point is None else 1
             stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
             best = self._best_of(problem, begin, finish, n_init, stopping, runner)
-            self._publish(problem, fitted._replace(state=best.result.state), arrays, best)
+            self._publish(problem, fitted._replace(state=best.result.state), best)
 
     def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
         free = {name for name, role in model.network.roles.items() if role.is_free}
@@ -287,9 +287,7 @@ class BaseSNTF(TensorResults):
         state = solved(fitted, arrays, executor, variational=self._variational).fitted.state
         return result.ending_with(state, self._algorithm.evaluate(problem, state))
 
-    def _publish(
-        self, problem: TensorProblem, fitted: Fitted, arrays: dict[str, NDArray], best: Best
-    ) -> None:
+    def _publish(self, problem: TensorProblem, fitted: Fitted, best: Best) -> None:
         """Set the fitted attributes."""
         means = fitted.means(self._variational)
         self._fitted = fitted = fitted._replace(levels=with_dispersion(problem, fitted, means))
@@ -302,8 +300,8 @@ class BaseSNTF(TensorResults):
         self.n_iter_ = best.result.n_iter
         self.converged_ = best.result.converged
         self.stop_reason_ = best.result.reason
-        samples, parts = Samples(fitted, arrays), fitted.parts(means)
-        self.r2_, self.r2_drop_ = explained(samples, parts), drops(samples, parts)
+        self.r2_ = explained(problem.tables, means)
+        self.r2_drop_ = drops(fitted.model, problem.tables, means)
 
 
 def _is_limit(fitted: Fitted) -> bool:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._algorithms.tensor import Table
+from .._algorithms.tensor_residuals import residuals
 from .._kernels.em.estep import evaluate_cells
 from .._model.language import axis_size
+from .tensor_build import Blueprint
 from .tensor_fitted import Fitted, Parts, signed_values
 from .tensor_samples import Samples, sample_axes
+
+# R² without a component is that of so many cells at the most.
+_MOST_CELLS = 1 << 24
 
 
 def tensors_of(fitted: Fitted, parts: Parts, flat: NDArray) -> dict[str, NDArray]:
@@ -75,36 +81,47 @@ def _sizes_of_cells(fitted: Fitted, parts: Parts, unit: str, axis: int) -> NDArr
     return np.array(sizes)
 
 
-def explained(samples: Samples, parts: Parts) -> float:
+def explained(
+    tables: Sequence[Table], point: Sequence[NDArray], most_cells: int | None = None
+) -> float:
     """R² of the observed cells of all tensors, each in units of its mean square."""
-    errors, n_observed = 0.0, 0
-    for one in samples.fitted.model.plan.observations:
-        x = samples.arrays[one.name].astype(np.float64)
-        seen = ~np.isnan(x)
-        if not seen.any():
-            continue
-        residual = (x - samples.fitted.expected(parts, one))[seen]
-        mean_square = float(np.mean(x[seen] ** 2))
-        errors += float(residual @ residual) / (mean_square or 1.0)
-        n_observed += int(seen.sum())
-    return 1 - errors / n_observed if n_observed else float("nan")
+    unexplained, n_observed = 0.0, 0.0
+    for table in tables:
+        counts, squares, errors = residuals(table, point, most_cells=most_cells)
+        n_observed += counts[0]
+        unexplained += counts[0] * errors[0] / (squares[0] or 1.0)
+    return float(1 - unexplained / n_observed) if n_observed else float("nan")
 
 
-def drops(samples: Samples, parts: Parts) -> dict[str, NDArray]:
-    """What R² falls by when a value of a latent letter is taken out, and the others stay."""
-    whole = explained(samples, parts)
-    plan = samples.fitted.model.plan
-    lags = {axis.lag for axes in plan.factors.values() for axis in axes}
-    return {
-        letter: np.array(
-            [
-                whole - explained(samples, _restricted(samples.fitted, parts, letter, value, False))
-                for value in range(samples.fitted.model.sizes[letter])
-            ]
+def drops(
+    model: Blueprint, tables: Sequence[Table], point: Sequence[NDArray]
+) -> dict[str, NDArray]:
+    """What R² falls by when a value of a latent letter is taken out, and the others stay.
+
+    Of large data it is that of some samples.
+    """
+    whole = explained(tables, point, _MOST_CELLS)
+    lags = {axis.lag for axes in model.plan.factors.values() for axis in axes}
+    found = {}
+    for letter in (letter for letter in model.plan.latent if letter not in lags):
+        without = (
+            _restricted_point(model, point, letter, value) for value in range(model.sizes[letter])
         )
-        for letter in plan.latent
-        if letter not in lags
-    }
+        found[letter] = np.array([whole - explained(tables, own, _MOST_CELLS) for own in without])
+    return found
+
+
+def _restricted_point(
+    model: Blueprint, point: Sequence[NDArray], letter: str, value: int
+) -> list[NDArray]:
+    """The arrays inside without one value of a latent letter."""
+    arrays = list(point)
+    for name, axis in _carriers(model, letter):
+        n = model.names.index(name)
+        parts = model.layouts[n].unpack(arrays[n]).copy()
+        parts[(slice(None),) * (axis + 1) + (value,)] = 0
+        arrays[n] = model.layouts[n].pack(parts)
+    return arrays
 
 
 def sources_of(samples: Samples, parts: Parts, letter: str) -> dict[str, NDArray]:
@@ -118,29 +135,25 @@ def sources_of(samples: Samples, parts: Parts, letter: str) -> dict[str, NDArray
         cells = evaluate_cells(likelihood, x, *rates)
         values = []
         for value in range(fitted.model.sizes[letter]):
-            own = fitted.rates(_restricted(fitted, parts, letter, value, True), one)
+            own = fitted.rates(_restricted(fitted.model, parts, letter, value), one)
             values.append(own[0] * cells.u0 - own[1] * cells.u1)
         found[one.name] = np.stack(values, axis=-1)
     return found
 
 
-def _restricted(fitted: Fitted, parts: Parts, letter: str, value: int, only: bool) -> Parts:
-    """The factors with one value of a latent letter only, or without it.
-
-    One factor of each term is enough.
-    """
+def _restricted(model: Blueprint, parts: Parts, letter: str, value: int) -> Parts:
+    """The factors with one value of a latent letter only."""
     factors = dict(parts.factors)
-    for name, axis in _carriers(fitted, letter):
+    for name, axis in _carriers(model, letter):
         keep = np.arange(factors[name].shape[axis + 1]) == value
-        keep = keep if only else ~keep
         shape = [-1 if n == axis + 1 else 1 for n in range(factors[name].ndim)]
         factors[name] = factors[name] * keep.reshape(shape)
     return parts._replace(factors=factors)
 
 
-def _carriers(fitted: Fitted, letter: str) -> Iterator[tuple[str, int]]:
+def _carriers(model: Blueprint, letter: str) -> Iterator[tuple[str, int]]:
     """Factors with a letter, and the axis that it is."""
-    for name, axes in fitted.model.plan.factors.items():
+    for name, axes in model.plan.factors.items():
         letters = [str(axis) for axis in axes]
         if letter in letters:
             yield name, letters.index(letter)

@@ -27,7 +27,6 @@ from .tensor_build import (
 )
 from .tensor_levels import Levels, Wanted, unit_of
 
-
 # κ, the price of an amount in units of the noise.
 _PRICE = 0.3
 

@@ -11,7 +11,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._algorithms.loop import Result
-from .._algorithms.tensor_noise import NoiseSearch, NoiseState, NoiseStopping, residuals, variance
+from .._algorithms.tensor_noise import NoiseSearch, NoiseState, NoiseStopping, variance
+from .._algorithms.tensor_residuals import residuals
 from .._algorithms.tensor_start import start
 from .runs import Runner
 from .tensor_draft import Draft

@@ -20,7 +20,7 @@ from .tensor_data import labelled, like, open_tensors
 from .tensor_files import save
 from .tensor_fitted import Fitted, Parts, signed_values
 from .tensor_levels import Wanted
-from .tensor_samples import Samples, sample_axes, solved
+from .tensor_samples import Samples, sample_axes, solved, tables_of
 
 
 class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
@@ -219,7 +219,9 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         float
         """
         samples = self._solved(X)
-        return explained(samples, self._parts_of(samples))
+        with local_executor(self.n_jobs) as executor:
+            tables = tables_of(samples.fitted, samples.arrays, executor)
+            return explained(tables, samples.fitted.means(self._variational))
 
     def sources(self, X: Any, letter: str | None = None) -> Any:
         """Expected part of each value of a latent letter in each cell.

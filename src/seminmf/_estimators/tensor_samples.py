@@ -150,7 +150,7 @@ def _are_rows(model: Blueprint, names: Sequence[str]) -> bool:
     return all(one.role.is_free and one.sample is not None and one.signs == 1 for one in layouts)
 
 
-def _tables(
+def tables_of(
     fitted: Fitted,
     arrays: Mapping[str, NDArray],
     executor: Any,
@@ -160,13 +160,13 @@ def _tables(
     """Observed tensors that have samples, as algorithms see them."""
     model = fitted.model
     plan = model.plan
-    having = [one for one in plan.observations if plan.sample in one.output]
     weights = np.ones(model.sizes[plan.sample])
     return [
         observe(model, one, arrays[one.name], weights, rows, left).table(
             model, fitted.wants[one.name], fitted.levels[one.name], executor
         )
-        for one in having
+        for one in plan.observations
+        if plan.sample in one.output
     ]
 
 
@@ -179,7 +179,7 @@ def _solve_rows(
 ) -> Any:
     """Precise values: Newton's method for each sample."""
     model, state = fitted.model, list(fitted.state)
-    tables = _tables(fitted, arrays, executor, (model.plan.sample,), frozenset(names))
+    tables = tables_of(fitted, arrays, executor, (model.plan.sample,), frozenset(names))
     numbers = {model.names.index(name): fitted.factors[model.names.index(name)] for name in names}
     for n, factor in numbers.items():
         state[n] = np.ones(factor.layout.shape, dtype=state[n].dtype)
@@ -210,7 +210,7 @@ def _solve_by_steps(
     model = fitted.model
     held = frozenset(n for n, name in enumerate(model.names) if name not in names)
     tensors = TensorModel(fitted.factors, held, variational)
-    problem = TensorProblem(tensors, tuple(_tables(fitted, arrays, executor)))
+    problem = TensorProblem(tensors, tuple(tables_of(fitted, arrays, executor)))
     means = fitted.means(variational)
     first = start(problem, {n: means[n] for n in held}, RandomState(0))
     if variational:
