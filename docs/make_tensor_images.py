@@ -40,7 +40,7 @@ def draw_spikes(names: dict[str, Any]) -> Figure:
     from matplotlib.figure import Figure
 
     true, when = names["shapes"], names["when"]
-    found, fired = (names["spikes"].factors_[name] for name in ("dcr", "(t-d)r"))
+    found, fired = names["waveforms"], names["fired"]
     figure = Figure(figsize=(9, 5), layout="constrained")
     panels = figure.subplots(2, 3, width_ratios=[1, 1, 3])
     for r in range(2):
