@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._algorithms.tensor import Table
 from .._algorithms.tensor_residuals import residuals
 from .._kernels.em.estep import evaluate_cells
-from .._model.language import axis_size
+from .._model.language import Observation, axis_size
 from .tensor_build import Blueprint
 from .tensor_fitted import Fitted, Parts, signed_values
 from .tensor_samples import Samples, sample_axes
@@ -122,6 +122,15 @@ def _restricted_point(
         parts[(slice(None),) * (axis + 1) + (value,)] = 0
         arrays[n] = model.layouts[n].pack(parts)
     return arrays
+
+
+def log_densities(fitted: Fitted, parts: Parts, observation: Observation, X: NDArray) -> NDArray:
+    """Log-densities of the observed cells of a tensor, one after the other, in the unit of X."""
+    x, levels = X.astype(np.float64), fitted.levels[observation.name]
+    likelihood = fitted.wants[observation.name].kind(1.0, levels.dispersion)
+    rates = fitted.rates(parts, observation) + fitted.noise_rates(observation)
+    cells = evaluate_cells(likelihood, x, *rates)
+    return likelihood.log_density(cells.log_likelihood, x, *rates)[~np.isnan(x)]
 
 
 def sources_of(samples: Samples, parts: Parts, letter: str) -> dict[str, NDArray]:

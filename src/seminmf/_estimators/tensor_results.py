@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.executor import local_executor
 from .._data.summary import Accepted
-from .._kernels.em.estep import evaluate_cells
 from . import validation as check
 from .frame import FitFrame
-from .tensor_cells import amounts_of, explained, sources_of, tensors_of
+from .tensor_cells import amounts_of, explained, log_densities, sources_of, tensors_of
 from .tensor_data import labelled, like, open_tensors
 from .tensor_files import save
 from .tensor_fitted import Fitted, Parts, signed_values
@@ -191,18 +190,15 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         float
         """
         samples = self._solved(X)
-        parts, total, n_observed = self._parts_of(samples), 0.0, 0
-        for one in samples.fitted.model.plan.observations:
-            x, levels = samples.arrays[one.name].astype(np.float64), samples.fitted.levels[one.name]
-            likelihood = samples.fitted.wants[one.name].kind(1.0, levels.dispersion)
-            likelihood = likelihood._replace(unit=levels.unit).in_unit_of_data()
-            rates = samples.fitted.rates(parts, one) + samples.fitted.noise_rates(one)
-            cells = evaluate_cells(likelihood, x, *rates)
-            seen = ~np.isnan(x)
-            terms = likelihood.log_density(cells.log_likelihood, x, *rates)
-            total, n_observed = total + float(terms[seen].sum()), n_observed + int(seen.sum())
-        check.check_scored(n_observed)
-        return total / n_observed
+        parts = self._parts_of(samples)
+        terms = np.concatenate(
+            [
+                log_densities(samples.fitted, parts, one, samples.arrays[one.name])
+                for one in samples.fitted.model.plan.observations
+            ]
+        )
+        check.check_scored(len(terms))
+        return float(terms.mean())
 
     def r2(self, X: Any) -> float:
         """R² of the observed cells, given their samples' factors: 1 − Σ (x − x̂)² / Σ x².
