@@ -18,7 +18,7 @@ LAYERS = (
     ("cli", "demo", "_commands", "experiments"),
     ("report", "plot", "io"),
     ("selection", "prior_learning", "_selection", "_prior_learning", "_resampling"),
-    ("skellam", "bayesian", "euclidean"),
+    ("skellam", "bayesian", "euclidean", "tensor"),
     ("_estimators",),
     ("_algorithms",),
     ("_kernels", "generate", "_views"),

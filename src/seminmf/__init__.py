@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from seminmf.prior_learning import PriorLearner
     from seminmf.selection import select_n_components
     from seminmf.skellam import SkellamSNMF
+    from seminmf.tensor import BayesianSkellamSNTF, SkellamSNTF
 
     __version__: str
 
 __all__ = [
     "BayesianSkellamSNMF",
+    "BayesianSkellamSNTF",
     "EuclideanSNMF",
     "PriorLearner",
     "SkellamSNMF",
+    "SkellamSNTF",
     "__version__",
     "bootstrap",
     "consensus",
@@ -49,9 +52,11 @@ __all__ = [
 
 _MODULE_OF = {
     "BayesianSkellamSNMF": "seminmf.bayesian",
+    "BayesianSkellamSNTF": "seminmf.tensor",
     "EuclideanSNMF": "seminmf.euclidean",
     "PriorLearner": "seminmf.prior_learning",
     "SkellamSNMF": "seminmf.skellam",
+    "SkellamSNTF": "seminmf.tensor",
     "bootstrap": "seminmf._resampling.bootstrap",
     "consensus": "seminmf._resampling.consensus",
     "load": "seminmf.io",

@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from ._estimators import container, files
+from ._estimators import container, files, tensor_files
 from ._estimators.container import Content
 from ._estimators.files import FORMAT, FORMAT_VERSION, SCALE
 from ._prior_learning import files as learner_files
@@ -14,10 +14,12 @@ from .bayesian import BayesianSkellamSNMF
 from .euclidean import EuclideanSNMF
 from .prior_learning import PriorLearner
 from .skellam import SkellamSNMF
+from .tensor import BayesianSkellamSNTF, SkellamSNTF
 
 _ESTIMATORS = {kind.__name__: kind for kind in (SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF)}
 LEARNER = PriorLearner.__name__
-_KINDS = (*_ESTIMATORS, LEARNER)
+_TENSORS = {kind.__name__: kind for kind in (SkellamSNTF, BayesianSkellamSNTF)}
+_KINDS = (*_ESTIMATORS, *_TENSORS, LEARNER)
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -25,12 +27,12 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF or PriorLearner
+    estimator : estimator of this library
         A fitted estimator. A `random_state` that is a generator is written as None.
     path : str or path-like
         File to write, whole or not at all. An older file of that name is replaced.
     """
-    if type(estimator) not in (*_ESTIMATORS.values(), PriorLearner):
+    if type(estimator) not in (*_ESTIMATORS.values(), *_TENSORS.values(), PriorLearner):
         kind = type(estimator).__name__
         raise ValueError(f"save takes one of {', '.join(_KINDS)}; found {kind}.")
     estimator.save(path)
@@ -46,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF or PriorLearner
+    estimator of this library
         It does what the one that was saved does, to the last bit. A model that the command line
         fitted with --scale has the attribute `feature_scale_`: it knows X / `feature_scale_`.
 
@@ -82,8 +84,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     return estimator
 
 
-def _names_for(header: dict[str, Any]) -> set[str]:
-    """Names of the arrays that a file with this header may hold, if it is one of ours."""
+def _names_for(header: dict[str, Any]) -> set[str] | None:
+    """Names of the arrays that a file with this header may hold, if it is one of ours.
+
+    Those of tensor models follow from the model, and are looked at when it is rebuilt.
+    """
     version = header.get("format_version")
     if version != FORMAT_VERSION:
         raise ValueError(
@@ -96,6 +101,8 @@ def _names_for(header: dict[str, Any]) -> set[str]:
     for part in ("parameters", "fitted", *inner):
         if not isinstance(header.get(part), dict):
             raise ValueError(f"its header has no {part}")
+    if name in _TENSORS:
+        return None
     return learner_files.array_names() if name == LEARNER else files.array_names(_ESTIMATORS[name])
 
 
@@ -104,4 +111,6 @@ def _rebuild(content: Content) -> Any:
     name = content.header["estimator"]
     if name == LEARNER:
         return learner_files.rebuild(PriorLearner, content)
+    if name in _TENSORS:
+        return tensor_files.rebuild(_TENSORS[name], content)
     return files.rebuild(_ESTIMATORS[name], content)

@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_random_state
 from ._data.source import Source
 from ._estimators import validation as check
 from ._estimators.tasks import run_tasks
-from ._selection import evidence, heldout, relevance
+from ._estimators.tensor import BaseSNTF
+from ._selection import evidence, heldout, relevance, tensors
 from ._selection.comparison import Comparison
 from ._selection.verdict import Verdict
 from .bayesian import BayesianSkellamSNMF
+from .tensor import BayesianSkellamSNTF, SkellamSNTF
 
 CRITERIA = ("elbo", "heldout", "relevance")
 # Of data that are sparse, on disk or elsewhere, no more cells than this are looked at.
@@ -110,8 +112,9 @@ def select_n_components(
     X: Any,
     candidates: Iterable[int],
     *,
-    estimator: BayesianSkellamSNMF | None = None,
+    estimator: BayesianSkellamSNMF | SkellamSNTF | BayesianSkellamSNTF | None = None,
     criterion: str = "elbo",
+    letter: str | None = None,
     learn_prior: bool = True,
     n_init: int = 3,
     n_folds: int = 5,
@@ -124,20 +127,24 @@ def select_n_components(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : array-like of shape (n_samples, n_features), or a tensor
         Data of any sign, NaN where not observed. If they are sparse, on disk or in chunks, and
         more than some million cells, a part of the samples is drawn.
     candidates : iterable of int
         Numbers of components to compare. For criterion "relevance" only the largest matters, and
         the choice may be any number up to it.
-    estimator : BayesianSkellamSNMF or None, default=None
+    estimator : BayesianSkellamSNMF, SkellamSNTF, BayesianSkellamSNTF or None, default=None
         Whose settings all fits have, but for `n_components`. None is ``BayesianSkellamSNMF()``.
+        Tensor models are compared by criterion "heldout".
     criterion : {"elbo", "heldout", "relevance"}, default="elbo"
         "elbo" compares the evidence of the data: the variational bound with the gaps closed that
         the mean-field posterior leaves. "heldout" hides cells and compares their likelihood; it
         takes longest. "relevance" fits the largest candidate only, with a prior rate learned for
         each component, and counts the components that are not switched off; it takes least, and
         misses components that the noise nearly hides.
+    letter : str or None, default=None
+        Of a tensor model: the latent letter whose size is chosen, while others have those of
+        `estimator`. None is the only one.
     learn_prior : bool, default=True
         Whether the activations' prior is learned for each candidate. False keeps the prior of
         `estimator`, in units of its `scale`; a prior that is far from the activations decides the
@@ -196,6 +203,13 @@ def select_n_components(
     estimator = BayesianSkellamSNMF() if estimator is None else estimator
     numbers = _check_candidates(candidates)
     check.check_choice("criterion", criterion, CRITERIA)
+    if isinstance(estimator, BaseSNTF):
+        found = _of_tensor(
+            X, numbers, estimator, criterion, letter, n_folds, share, random_state, n_jobs, verbose
+        )
+        return Selection(found.best, found.clear, found.sentence, found.table, criterion)
+    if letter is not None:
+        raise ValueError(f"letter must be None but for tensor models; found {letter!r}.")
     _check_options(estimator, criterion, learn_prior, n_init, n_folds, share, n_jobs)
     random = check_random_state(random_state)
     X = _check_data(estimator, X, numbers, random)
@@ -209,6 +223,38 @@ def select_n_components(
         starts = [(comparison, numbers[-1], seed) for seed in _seeds(random, n_init)]
         found = relevance.conclude(run_tasks(relevance.relevance_of_run, starts, **jobs))
     return Selection(found.best, found.clear, found.sentence, found.table, criterion)
+
+
+def _of_tensor(
+    X: Any,
+    numbers: Sequence[int],
+    estimator: BaseSNTF,
+    criterion: str,
+    letter: str | None,
+    n_folds: Any,
+    share: Any,
+    random_state: Any,
+    n_jobs: Any,
+    verbose: int,
+) -> Verdict:
+    """The size of a latent letter, by hidden cells."""
+    if criterion != "heldout":
+        raise ValueError(f"criterion must be 'heldout' for tensor models; found {criterion!r}.")
+    letter = tensors.check_letter(estimator, letter)
+    check.check_count("n_folds", n_folds)
+    check.check_share("share", share)
+    check.check_jobs(n_jobs)
+    array, random = np.asarray(X, dtype=np.float64), check_random_state(random_state)
+    masks = [tensors.hidden_cells(array, share, random) for _ in range(n_folds)]
+    seeds = _seeds(random, (len(numbers), n_folds))
+    folds = [
+        (estimator, array, letter, size, seed, mask)
+        for size, row in zip(numbers, seeds, strict=True)
+        for seed, mask in zip(row, masks, strict=True)
+    ]
+    scores = run_tasks(tensors.predict_hidden, folds, n_jobs, verbose)
+    joined = np.concatenate(scores).reshape(len(numbers), -1)
+    return heldout.conclude(numbers, joined, [int(mask.sum()) for mask in masks])
 
 
 def _by_evidence(

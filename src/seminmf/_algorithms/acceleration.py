@@ -151,11 +151,11 @@ class Parabola(NamedTuple):
         sum of squares the many numbers that are on their way to 0 would decide.
         """
         squares = []
-        for has_samples, points in self._by_factor(problem):
-            if has_samples:
+        for factor, points in self._by_factor(problem):
+            if factor.has_samples:
                 _, (sums,) = problem.over_samples(_measure_samples, points)
             else:
-                sums = measure(*points, 1.0)
+                sums = measure(*points, factor.row_weights[:, None])
             squares.append(_relative(sums))
         r2, v2 = np.sum(squares, axis=0)
         return math.sqrt(r2 / v2) if v2 > 0 else math.inf
@@ -170,18 +170,17 @@ class Parabola(NamedTuple):
         """Point at t, as a multiple of x₂: what did not move stays as it is, to the last bit."""
         way = 2 * (t - 1), t * t - 1, _MOST_CHANGE
         moved = []
-        for has_samples, points in self._by_factor(problem):
-            if has_samples:
+        for factor, points in self._by_factor(problem):
+            if factor.has_samples:
                 (array,), _ = problem.over_samples(_extrapolate_samples, points, way)
             else:
                 array = extrapolate(*points, *way)
             moved.append(array)
         return self.end._make(moved)
 
-    def _by_factor(self, problem: Any) -> Iterator[tuple[bool, tuple[NDArray, NDArray, NDArray]]]:
-        """Of each factor: whether it has a row for each sample, and its arrays in x₀, x₁ and x₂."""
-        for factor, points in zip(problem.model.factors, zip(*self, strict=True), strict=True):
-            yield factor.has_samples, points
+    def _by_factor(self, problem: Any) -> Iterator[tuple[Any, tuple[NDArray, NDArray, NDArray]]]:
+        """Each factor, and its arrays in x₀, x₁ and x₂."""
+        return zip(problem.model.factors, zip(*self, strict=True), strict=True)
 
 
 @per_sample(sums=1)

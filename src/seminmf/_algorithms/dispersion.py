@@ -20,9 +20,9 @@ _PRELIMINARY = Stopping(max_iter=200, tol=1e-4)
 # It has at least this many components.
 _GENEROUS = 10
 # Below this share of the mean |x| a dispersion is no noise but rounding.
-_LEAST_DISPERSION = 1e-12
+LEAST_DISPERSION = 1e-12
 # Posterior rates have the dispersion as their divisor: it must leave room for them.
-_SMALLEST_DISPERSION = 1e-300
+SMALLEST_DISPERSION = 1e-300
 
 
 def preliminary_rank(n_observed: float, n_parameters: float, n_components: int) -> int:
@@ -62,7 +62,7 @@ def dispersion(problem: Problem, data_term: float) -> float:
     n_parameters = problem.n_components * (problem.data.shape[1] + problem.data.total_weight)
     freedom = max(count_observed(problem) - n_parameters, 1.0)
     estimate = 2 * (-likelihood.unit * data_term) / freedom
-    return max(estimate, _LEAST_DISPERSION * summary.mean_size, _SMALLEST_DISPERSION)
+    return max(estimate, LEAST_DISPERSION * summary.mean_size, SMALLEST_DISPERSION)
 
 
 def count_observed(problem: Problem) -> float:

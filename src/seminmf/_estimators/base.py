@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from .._algorithms.cells import Levels, fill
 from .._algorithms.explained import Explained, explain
-from .._algorithms.loop import UNRECORDED, WINDOW, Result
 from .._data.opening import open_source
 from .._data.reading import is_pandas, library_of
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from .._views.concerns import empty_components, little_explained, small_features_explained
 from . import validation as check
-from .checkpoint import Journal, describe, lock_checkpoint
 from .files import FittedFields, save
+from .frame import FitFrame
 from .notices import warn_user
-from .runs import Best, Runner, best_run
-from .transaction import Transactional
-
-S = TypeVar("S")
 
 # A cell is filled in at most so many root mean squares of its feature away from the intercept.
 _FARTHEST = 10.0
 
 
-class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the estimators; not for direct use.
 
     An estimator has `components_`, `activations_` and `converged_`, `_solve` for the activations of
@@ -49,7 +41,6 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     _r2_of_same_noise: float = float("nan")
     # What comes from a fit without being public.
     _private_state: tuple[str, ...] = ("_unit", "_interrupted", "_kept")
-    # Parameters that a fitted estimator keeps: a change to them is for the next fit.
     _kept_parameters: tuple[str, ...] = ("n_components",)
 
     # --- the frame of a fit -----------------------------------------------------------------
@@ -93,62 +84,10 @@ class BaseSNMF(Transactional, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Which numbers X may have."""
         return ANY_NUMBERS
 
-    def _keep_parameters(self) -> None:
-        """Note what the fit was made with."""
-        self._kept = {name: getattr(self, name) for name in self._kept_parameters}
-
-    def _parameter(self, name: str) -> Any:
-        """A parameter as it was in the fit, if there was one."""
-        kept: dict[str, Any] = getattr(self, "_kept", {})
-        return kept[name] if name in kept else getattr(self, name)
-
-    def _runner(
-        self, path: Any, every: Any, source: Any, **given: NDArray | None
-    ) -> tuple[Runner, RandomState]:
-        """Who runs the algorithms, and the source of random numbers that goes with it."""
-        random = check_random_state(self.random_state)
-        every = check.check_seconds("checkpoint_every", every)
-        if path is None:
-            return Runner(UNRECORDED, bool(self.verbose)), random
-        self._checkpoint_lock = lock = lock_checkpoint(path)
-        fit = describe(self, source, given)
-        journal = Journal(path, every, fit, random, alone=lock.held)
-        return Runner(journal, bool(self.verbose)), journal.random
-
-    def _best_run(
-        self,
-        run_once: Callable[[], Result[S]],
-        components: Callable[[S], NDArray],
-        n_init: int | None = None,
-    ) -> Best[S]:
-        """The best of some runs, `n_init` of them unless it is said."""
-        best = best_run(run_once, components, self.n_init if n_init is None else n_init)
-        self._end(best)
-        return best
-
-    def _end(self, best: Best) -> None:
-        """Note whether Ctrl-C came, and warn of a run that did not converge."""
-        self._interrupted = best.last.interrupted
-        self._warn(best.result, last=best.last)
-
     def _publish_starts(self, stability: NDArray, n_same: int) -> None:
         """Set what the starts say of each other: `runs.compared`."""
         self.component_stability_, self.n_same_starts_ = stability, n_same
         self.stability_ = float(np.mean(stability))
-
-    def _warn(self, best: Result, last: Result) -> None:
-        if last.interrupted:
-            warn_user(
-                f"Interrupted after {last.n_iter} iterations; the best state so far is kept.",
-                ConvergenceWarning,
-            )
-        elif not best.converged:
-            warn_user(
-                f"No convergence after max_iter={self.max_iter} iterations: the objective still "
-                f"gained more than tol={self.tol} of its size over {WINDOW} of them. "
-                "Raise max_iter or tol.",
-                ConvergenceWarning,
-            )
 
     def _warn_unobserved(self, summary: Summary) -> None:
         n_features = int(np.sum(summary.column_count == 0))

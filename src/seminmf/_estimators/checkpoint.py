@@ -201,6 +201,10 @@ def describe(estimator: Any, source: Source, given: Mapping[str, NDArray | None]
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (tuple, list)) and all(isinstance(one, str) for one in value):
+        return list(value)
     if np.ndim(value) > 0:
         return fingerprint(np.asarray(value))
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value

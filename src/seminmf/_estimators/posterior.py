@@ -98,7 +98,7 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
             each with `.lower` and `.upper`.
         """
         check_is_fitted(self)
-        tails = _tails(level)
+        tails = check.check_level(level)
         check.check_count("n_draws", n_draws)
         return Intervals(self._posterior(), tails, n_draws, check_random_state(random_state))
 
@@ -139,7 +139,7 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         if not return_interval:
             return super().impute(X, cell_noise=cell_noise)
         self._check_transformable()
-        tails = _tails(level)
+        tails = check.check_level(level)
         check.check_count("n_draws", n_draws)
         data = self._check_data(X, cell_noise=cell_noise)
         random = check_random_state(random_state)
@@ -175,8 +175,3 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
             )
             draw[:] = likelihood.draw(*rates, random)
         return means, draws
-
-
-def _tails(level: float) -> tuple[float, float]:
-    level = check.check_share("level", level)
-    return (1 - level) / 2, (1 + level) / 2

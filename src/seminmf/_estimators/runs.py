@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from .._algorithms.loop import Algorithm, Recorder, Result, Stopping, run
+from .._algorithms.loop import UNRECORDED, Algorithm, Recorder, Result, Stopping, run
 
 
 class Progress:
@@ -66,6 +66,11 @@ class Runner(NamedTuple):
 
     recorder: Recorder
     verbose: bool
+
+    @classmethod
+    def silent(cls) -> Runner:
+        """One that tells nobody."""
+        return cls(UNRECORDED, False)
 
     def run(
         self,

@@ -99,6 +99,12 @@ def check_share(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_level(value: Any) -> tuple[float, float]:
+    """Both tails of intervals of some probability."""
+    level = check_share("level", value)
+    return (1 - level) / 2, (1 + level) / 2
+
+
 def check_cells(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[NDArray, NDArray]:
     """Indices of cells of a matrix, broadcast against each other."""
     indices = []

@@ -34,6 +34,11 @@ class Factor(NamedTuple):
     frozen: NDArray
     has_samples: bool
 
+    @property
+    def row_weights(self) -> NDArray:
+        """What rows count that are no samples."""
+        return np.ones(1)
+
     def keep_frozen(self, updated: NDArray, before: NDArray) -> NDArray:
         """The updated array (2, K, I) with what was before for frozen components, in place."""
         updated[:, self.frozen] = before[:, self.frozen]

@@ -66,15 +66,24 @@ class Gamma(NamedTuple):
 
     # --- maximum a posteriori: the paper's Algorithm 1 -------------------------------------------
 
-    def m_step(self, values: NDArray, expected: NDArray, weights: NDArray, mass: float) -> float:
-        """Put (λU + α − 1) / (1 + β), not below the floor, in the place of U.
+    def m_step(
+        self,
+        values: NDArray,
+        expected: NDArray,
+        weights: NDArray,
+        mass: float,
+        exposure: NDArray | float = 1.0,
+    ) -> float:
+        """Put (λU + α − 1) / (E + β), not below the floor, in the place of U.
 
-        One unit of λ counts as `mass` against the prior. Returns `log_prior` at the old values.
+        One unit of λ counts as `mass` against the prior, and E, the exposure, is what λ is
+        multiplied by in all cells together: 1 for atoms that sum to 1. Returns `log_prior` at the
+        old values.
         """
         self._check(values, weights, expected=expected)
         excess, rate = self._rows_in_unit(values.shape[1], mass)
         before = _log_prior(values, excess, rate, bool(excess.any()), weights)
-        _m_step(values, expected, excess, 1 / (1 + rate), self.floor)
+        _m_step(values, expected, excess, 1 / (exposure + rate), self.floor)
         return before
 
     def log_prior(self, values: NDArray, weights: NDArray, mass: float) -> float:
@@ -116,25 +125,33 @@ class Gamma(NamedTuple):
         counts += self.shape.astype(counts.dtype)
         return counts
 
-    def posterior_rate(self, mass: float = 1.0) -> NDArray:
-        """β̂ = 1 + β, for values of which one unit counts as `mass`."""
-        return mass * (1 + self.rate)
+    def posterior_rate(self, mass: float = 1.0, exposure: NDArray | float = 1.0) -> NDArray:
+        """β̂ = E + β, for values of which one unit counts as `mass`; E is 1 for atoms."""
+        return mass * (exposure + self.rate)
 
-    def geometric_means(self, shape: NDArray, weights: NDArray, mass: float, out: NDArray) -> float:
+    def geometric_means(
+        self,
+        shape: NDArray,
+        weights: NDArray,
+        mass: float,
+        out: NDArray,
+        exposure: NDArray | float = 1.0,
+    ) -> float:
         """Fill `out` with exp ψ(α̂) / β̂; returns the posterior's part of the bound.
 
         It is Σ αψ(α̂) + lnΓ(α̂) − α̂ψ(α̂), to which `bound_constant` belongs.
         """
         self._check(shape, weights, out=out)
         prior_shape, inverse = (
-            spread(part, shape.shape) for part in (self.shape, 1 / self.posterior_rate(mass))
+            spread(part, shape.shape)
+            for part in (self.shape, 1 / self.posterior_rate(mass, exposure))
         )
         terms = np.empty(shape.size)
         return _geometric_means(shape, prior_shape, inverse, weights, terms, out)
 
-    def bound_constant(self) -> NDArray:
-        """The part of the bound that depends on the prior alone, for each entry."""
-        return self.shape * np.log(self.rate / (1 + self.rate)) - gammaln(self.shape)
+    def bound_constant(self, exposure: NDArray | float = 1.0) -> NDArray:
+        """The part of the bound that depends on the prior and E alone, for each entry."""
+        return self.shape * np.log(self.rate / (exposure + self.rate)) - gammaln(self.shape)
 
     # --- density and draws ---------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from ._activations import activations
 from ._clusters import clusters
 from ._components import components
 from ._convergence import convergence
+from ._factors import factors
 from ._intervals import intervals
 from ._reconstruction import reconstruction
 from ._selection import selection
@@ -17,6 +18,7 @@ __all__ = [
     "clusters",
     "components",
     "convergence",
+    "factors",
     "intervals",
     "reconstruction",
     "selection",

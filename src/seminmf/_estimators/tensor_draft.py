@@ -1,0 +1,137 @@
+"""A tensor model with data, before its levels are known; and the problem once they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._algorithms.tensor import Table, TensorModel, TensorProblem
+from .._data.dense import DenseSource
+from .._data.source import Data
+from .._data.summary import ANY_NUMBERS
+from .._model.language import Observation
+from .._model.split import Split
+from .tensor_build import (
+    Blueprint,
+    Given,
+    PriorValues,
+    Scales,
+    scaled_in,
+    table,
+    tensor_factors,
+    unfolded,
+)
+from .tensor_levels import Levels, Wanted, unit_of
+
+# κ, the price of an amount in units of the noise.
+_PRICE = 0.3
+
+
+class Observed(NamedTuple):
+    """An observed tensor as a matrix, with its sums and the weights of its rows."""
+
+    observation: Observation
+    split: Split
+    data: Data
+
+    def table(self, model: Blueprint, want: Wanted, levels: Levels, executor: Any) -> Table:
+        """The same as algorithms see it."""
+        likelihood = want.kind(levels.unit, levels.unit)
+        own = self.observation, self.split, self.data
+        return table(model, *own, likelihood, levels.rates, executor)
+
+
+def observe(
+    model: Blueprint,
+    observation: Observation,
+    array: NDArray,
+    weights: NDArray,
+    rows: tuple[str, ...] | None = None,
+    left: frozenset[str] | None = None,
+) -> Observed:
+    """An observed tensor as a matrix; `rows` and `left` choose how (`split`)."""
+    own = model.split(observation, rows, left)
+    source = DenseSource(unfolded(model, observation, own, array))
+    row_weights = np.ones(own.n_rows)
+    if observation.output[0] == model.plan.sample and len(weights) == own.shape[0]:
+        row_weights = np.repeat(weights, own.n_rows // own.shape[0])
+    data = Data(source, source.summarise(ANY_NUMBERS), row_weights)
+    return Observed(observation, own, data)
+
+
+class Draft(NamedTuple):
+    """What is known before the levels are."""
+
+    model: Blueprint
+    wants: dict[str, Wanted]
+    observed: dict[str, Observed]
+    priors: dict[str, PriorValues]
+    given: dict[str, Given]
+    weights: NDArray
+    executor: Any
+    variational: bool
+    auto_rates: frozenset[str]
+
+    @property
+    def priors_speak(self) -> bool:
+        """Whether priors say how large factors are."""
+        return self.variational or any(np.any(own.shape != 1) for own in self.priors.values())
+
+    def known(self, levels: Mapping[str, Levels]) -> tuple[dict[str, NDArray], Scales]:
+        """Given values in units of computations, brought to where factors sum to 1."""
+        given = {}
+        for name, own in self.given.items():
+            unit = unit_of(self.model, name, levels)
+            given[name] = own._replace(parts=own.parts / unit)
+        return scaled_in(self.model, given)
+
+    def problem(self, levels: Mapping[str, Levels]) -> TensorProblem:
+        """The problem that algorithms see."""
+        known, _ = self.known(levels)
+        factors = tensor_factors(
+            self.model,
+            self._priced(levels),
+            self.given,
+            known,
+            self.weights,
+            variational=self.variational,
+        )
+        tables = tuple(
+            own.table(self.model, self.wants[name], levels[name], self.executor)
+            for name, own in self.observed.items()
+        )
+        return TensorProblem(TensorModel(factors, has_rates=self.variational), tables)
+
+    def _priced(self, levels: Mapping[str, Levels]) -> dict[str, PriorValues]:
+        """The priors, with the rates of units that are to be found where there is noise."""
+        priors = dict(self.priors)
+        for observation in self.model.plan.observations:
+            own = levels[observation.name]
+            for term in self.model.terms_of(observation):
+                unit = self.model.network.units[term]
+                if unit in self.auto_rates and own.noise.size:
+                    rate = own.unit * self._price(observation, unit, own)
+                    priors[unit] = priors[unit]._replace(rate=np.array(rate))
+        return priors
+
+    def _price(self, observation: Observation, unit: str, levels: Levels) -> float:
+        """The price of one unit of X: κ n, the length n that of the noise itself, of sum 1.
+
+        n = √cells / Σ σ, over the cells that one entry of the unit is in.
+        """
+        own = {axis.letter for axis in self.model.plan.factors[unit]}
+        others = [letter for letter in observation.output if letter not in own]
+        n_cells = math.prod(self.model.sizes[letter] for letter in others)
+        return _PRICE / (math.sqrt(n_cells) * float(levels.noise.mean()))
+
+    def starts(self, levels: Mapping[str, Levels]) -> dict[int, NDArray]:
+        """Given values, by the numbers of factors, as they are inside."""
+        known, _ = self.known(levels)
+        names = self.model.names
+        return {
+            names.index(name): self.model.layout(name).pack(parts) for name, parts in known.items()
+        }

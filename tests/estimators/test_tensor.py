@@ -1,0 +1,338 @@
+"""The estimators for tensors: what users give, what they get, and what is refused."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from tensors import CASES
+
+from seminmf import BayesianSkellamSNTF, SkellamSNTF, load
+
+KINDS = [SkellamSNTF, BayesianSkellamSNTF]
+CP = "nr,jr,kr->njk"
+
+
+def truth(random, sizes=(40, 12, 10), n_components=3):
+    """Factors of a CP model, the second with signs."""
+    return [
+        random.normal(size=(size, n_components))
+        if n == 1
+        else random.gamma(0.7, size=(size, n_components))
+        for n, size in enumerate(sizes)
+    ]
+
+
+def noisy(factors, ratio, random):
+    signal = np.einsum("nr,jr,kr->njk", *factors)
+    return signal + signal.std() / ratio * random.normal(size=signal.shape)
+
+
+def cosines(first, second):
+    """Of columns, after the best matching by all factors together."""
+    own = [
+        np.abs((a / np.linalg.norm(a, axis=0)).T @ (b / np.linalg.norm(b, axis=0)))
+        for a, b in zip(first, second, strict=True)
+    ]
+    rows, columns = linear_sum_assignment(-np.prod(own, axis=0))
+    return np.array([one[rows, columns] for one in own])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_truth_is_found_again(kind, gaps):
+    random = np.random.default_rng(0)
+    factors = truth(random)
+    X = noisy(factors, 3, random)
+    X[random.random(X.shape) < gaps] = np.nan
+    model = kind(CP, 3, signed="jr", random_state=0, n_jobs=1).fit(X)
+    assert cosines(factors, list(model.factors_.values())).min() > 0.98
+    noise = np.einsum("nr,jr,kr->njk", *factors).std() / 3
+    assert_allclose(model.noise_.mean(), noise, rtol=0.1)
+
+
+def test_noise_that_differs_by_a_letter_is_found():
+    random = np.random.default_rng(1)
+    factors = truth(random, (60, 8, 10))
+    levels = np.linspace(0.5, 3, 8)
+    X = np.einsum("nr,jr,kr->njk", *factors)
+    X = X + levels[:, None] * random.normal(size=X.shape)
+    model = SkellamSNTF(CP, 3, signed="jr", random_state=0, n_jobs=1).fit(X)
+    assert_allclose(model.noise_, levels, rtol=0.15)
+    same = SkellamSNTF(CP, 3, signed="jr", noise="same", random_state=0, n_jobs=1).fit(X)
+    assert same.noise_.shape == (1,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_frozen_stays(kind):
+    random = np.random.default_rng(2)
+    amounts, known = random.gamma(1, size=(30, 3)), random.gamma(0.5, size=(3, 12))
+    X = amounts @ known + 0.05 * random.normal(size=(30, 12))
+    first = np.where(np.arange(3)[:, None] < 2, known, np.nan)
+    model = kind("nk,kt->nt", 3, signed=(), random_state=0, n_jobs=1)
+    model.fit(X, factors={"kt": first}, frozen={"kt": [0, 1]})
+    assert_allclose(model.factors_["kt"][:2], known[:2], rtol=1e-12)
+    fitted = model.inverse_transform(model.transform(X))
+    assert np.std(X - fitted) < 0.1
+    # In the unit of what is known.
+    assert_allclose(model.factors_["nk"][:, :2].sum(axis=0), amounts[:, :2].sum(axis=0), rtol=0.2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_single_entries_may_be_known(kind, value):
+    random = np.random.default_rng(3)
+    mask = random.random((2, 9)) < 0.3
+    components = np.where(mask, value, random.normal(size=(2, 9)))
+    X = random.gamma(1, size=(30, 2)) @ components + 0.1 * random.normal(size=(30, 9))
+    model = kind("nr,rt->nt", 2, signed="rt", random_state=0, n_jobs=1)
+    model.fit(X, factors={"rt": np.where(mask, value, np.nan)}, frozen={"rt": mask})
+    assert_allclose(model.factors_["rt"][mask], value, atol=1e-12)
+    assert model.r2_ > 0.95
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CASES)
+def test_files_answer_as_what_was_saved(kind, name, tmp_path):
+    case = CASES[name]
+    X = case.data("integer", True)
+    model = kind(
+        case.model,
+        case.n_components,
+        signed=case.signed,
+        likelihood="integer",
+        random_state=0,
+        tol=1e-2,
+        n_jobs=1,
+    ).fit(X, factors=case.factors, frozen=case.frozen)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for factor, parts in model.parts_.items():
+        assert_array_equal(again.parts_[factor], parts)
+    assert again.get_params() == model.get_params()
+    if name != "tied":
+        assert_array_equal(again.transform(X), model.transform(X))
+        assert again.score(X) == model.score(X)
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path):
+    X = CASES["CP"].data("integer", False)
+    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-2).fit(X)
+    model.save(tmp_path / "model")
+    content = (tmp_path / "model").read_bytes().replace(b"nr,jr,kr->njk", b"nr,jq,kr->njk")
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(ValueError, match="is not a seminmf model"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_goes_on_from_its_checkpoint(kind, tmp_path):
+    X = CASES["CP"].data("real", True)
+    model = kind(CP, {"r": 2}, signed=("jr",), random_state=0, n_jobs=1, n_init=2, max_iter=30)
+    plain = clone(model).fit(X)
+    path = tmp_path / "checkpoint"
+    noted = clone(model).fit(X, checkpoint=path, checkpoint_every=0)
+    again = clone(model).fit(X, checkpoint=path)
+    for name, parts in plain.parts_.items():
+        assert_array_equal(noted.parts_[name], parts)
+        assert_array_equal(again.parts_[name], parts)
+    with pytest.raises(ValueError, match="it was made with other data"):
+        clone(model).fit(X + 1, checkpoint=path)
+
+
+def test_labels_come_out_where_they_go_in():
+    xarray = pytest.importorskip("xarray")
+    random = np.random.default_rng(4)
+    X = xarray.DataArray(
+        random.normal(size=(8, 3, 4)),
+        dims=("trial", "channel", "time"),
+        coords={"channel": ["a", "b", "c"], "time": np.arange(4) / 10},
+    )
+    X[0, 0, 0] = np.nan
+    model = SkellamSNTF("nr,cr,tr->nct", 2, signed="cr", tol=1e-2, random_state=0).fit(X)
+    channels = model.factors_["cr"]
+    assert isinstance(channels, pd.DataFrame)
+    assert list(channels.index) == ["a", "b", "c"]
+    assert channels.index.name == "channel"
+    filled = model.impute(X)
+    assert isinstance(filled, xarray.DataArray)
+    assert not filled.isnull().any()
+    table = pd.DataFrame(random.normal(size=(8, 3)), columns=["a", "b", "c"])
+    model = SkellamSNTF("nr,cr->nc", 2, signed="cr", tol=1e-2, random_state=0).fit(table)
+    assert list(model.factors_["cr"].index) == ["a", "b", "c"]
+    assert isinstance(model.impute(table), pd.DataFrame)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_table_is_predicted_from_another(kind):
+    random = np.random.default_rng(5)
+    a, b, c = truth(random, (80, 8, 6))
+    d = random.normal(size=(5, 3))
+    X = np.einsum("nr,jr,kr->njk", a, b, c)
+    X += 0.1 * X.std() * random.normal(size=X.shape)
+    Y = 0.01 * a @ d.T
+    Y += 0.1 * Y.std() * random.normal(size=Y.shape)
+    model = kind({"x": CP, "y": "nr,mr->nm"}, 3, signed=("jr", "mr"), random_state=0, n_jobs=1)
+    model.fit({"x": X[:60], "y": Y[:60]})
+    found = model.impute({"x": X[60:]})
+    assert 1 - ((found["y"] - Y[60:]) ** 2).sum() / (Y[60:] ** 2).sum() > 0.9
+    assert model.table_weights_["nr"].shape == (2, 3)
+
+
+def test_float32_stays():
+    random = np.random.default_rng(6)
+    X = noisy(truth(random), 3, random)
+    model = SkellamSNTF(CP, 3, signed="jr", random_state=0, n_init=1, n_jobs=1)
+    single = clone(model).fit(X.astype(np.float32))
+    assert {parts.dtype for parts in single.parts_.values()} == {np.dtype(np.float32)}
+    double = model.fit(X)
+    assert_allclose(single.factors_["jr"], double.factors_["jr"], atol=1e-2)
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    random = np.random.default_rng(7)
+    X = noisy(truth(random, (150, 40, 60)), 3, random)
+    model = SkellamSNTF(CP, 3, signed="jr", random_state=0, n_init=1, max_iter=5, tol=0)
+    with pytest.warns(match="No convergence"):
+        one, two = (clone(model).set_params(n_jobs=n).fit(X) for n in (1, 2))
+    assert_array_equal(one.parts_["jr"], two.parts_["jr"])
+
+
+def test_a_weight_of_2_is_a_repeated_sample():
+    X = CASES["CP"].data("integer", True)
+    weights = np.arange(len(X)) % 3
+    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=0, max_iter=15, n_jobs=1)
+    random = np.random.default_rng(8)
+    start = {"nr": random.uniform(1, 2, (8, 2)), "jr": random.normal(size=(5, 2))}
+    start["kr"] = random.uniform(1, 2, (4, 2))
+    order = np.repeat(np.arange(len(X)), weights)
+    with pytest.warns(match="No convergence"):
+        first = clone(model).fit(X, factors=start, sample_weight=weights)
+        again = clone(model).fit(X[order], factors=start | {"nr": start["nr"][order]})
+    assert_allclose(first.factors_["jr"], again.factors_["jr"], rtol=1e-6)
+
+
+def test_sources_sum_to_the_data():
+    X = CASES["CP"].data("integer", True)
+    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-3, random_state=0).fit(X)
+    assert_allclose(model.sources(X).sum(axis=-1), model.impute(X), atol=1e-8)
+    with pytest.raises(ValueError, match="letter must be a latent letter"):
+        model.sources(X, "k")
+
+
+def test_draws_and_intervals_are_around_the_means():
+    X = CASES["Tucker"].data("integer", True)
+    case = CASES["Tucker"]
+    model = BayesianSkellamSNTF(
+        case.model, case.n_components, signed="jb", likelihood="integer", random_state=0
+    ).fit(X)
+    draws, intervals = model.sample(400, random_state=0), model.interval(0.9)
+    for name, values in model.factors_.items():
+        spread = draws[name].std(axis=0) / 20 + 1e-12
+        assert np.all(np.abs(draws[name].mean(axis=0) - values) < 6 * spread)
+        inside = (intervals[name].lower <= draws[name]) & (draws[name] <= intervals[name].upper)
+        assert 0.85 < inside.mean() < 0.95
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"signed": None}, "signed must name the factors that have signs, of 'nr', 'jr', 'kr'"),
+        ({"signed": "xr"}, "signed must name factors of the model ('nr', 'jr', 'kr'); found 'xr'"),
+        ({"signed": (), "noise": None}, "signed must name a factor of each tensor below 0"),
+        ({"noise": "n"}, "noise must be one of 'auto', 'same', None, 'j', 'k'; found 'n'"),
+        ({"noise": "j", "dispersion": 0.0}, "noise must be 'auto' or None for likelihood='real'"),
+        ({"dispersion": -1.0}, "dispersion must be 'auto' or a number of at least 0; found -1.0"),
+        ({"likelihood": "count"}, "likelihood must be one of 'real', 'integer'; found 'count'"),
+        ({"likelihood": {"a": "real"}}, "likelihood must have names of tensors ('X'); found 'a'"),
+        ({"acceleration": "x"}, "acceleration must be one of 'squarem', 'parabolic', None"),
+        ({"n_init": 0}, "n_init must be an integer of at least 1; found 0"),
+        ({"activation_rate_prior": {"x": 1}}, "activation_rate_prior must have names of factors"),
+        ({"atom_shape_prior": 0.0}, "atom_shape_prior must be finite and above 0; found 0.0"),
+    ],
+)
+def test_wrong_parameters_are_told(options, sentence):
+    X = CASES["CP"].data("real", False)
+    model = SkellamSNTF(CP, 2, signed="jr").set_params(**options)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        model.fit(X)
+    assert not hasattr(model, "objective_")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"factors": 3}, "factors must be None or a dict by the names of factors; found 3"),
+        ({"factors": {"x": 1}}, "factors must have names of factors ('nr', 'jr', 'kr'); found 'x'"),
+        ({"factors": {"nr": np.ones(3)}}, "factors['nr'] must have the shape (8, 2); found (3,)"),
+        ({"factors": {"nr": -np.ones((8, 2))}}, "at least 0, as it is not signed; found -1.0"),
+        ({"frozen": {"nr": True}}, "frozen must name factors that `factors` has values for"),
+        (
+            {"factors": {"kr": np.full((4, 2), np.nan)}, "frozen": {"kr": True}},
+            "factors['kr'] must have numbers where `frozen` says that they stay; found NaN",
+        ),
+        (
+            {"factors": {"kr": np.ones((4, 2))}, "frozen": {"kr": [5]}},
+            "frozen['kr'] must have indices from 0 to 1; found [5]",
+        ),
+        (
+            {"factors": {"kr": np.ones((4, 2))}, "frozen": {"kr": "all"}},
+            "frozen['kr'] must be True, a boolean array of the shape (4, 2) or indices",
+        ),
+        ({"sample_weight": np.ones(3)}, "sample_weight must be 8 numbers of at least 0"),
+        ({"sample_weight": np.zeros(8)}, "sample_weight must be above 0 for some sample"),
+    ],
+)
+def test_wrong_arguments_are_told(arguments, sentence):
+    X = CASES["CP"].data("real", False)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        SkellamSNTF(CP, 2, signed="jr").fit(X, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("X", "sentence"),
+    [
+        (np.full((4, 3, 2), np.nan), "X must have at least one observed cell"),
+        (np.array([[[1.0, np.inf]]]), "X must be finite, or NaN for a gap; found inf at index"),
+        (np.array([[["a"]]]), "X must hold real numbers, with NaN for gaps"),
+        (np.ones((2, 2)), "X must have an axis for each letter of 'njk'; found the shape (2, 2)"),
+        (np.ones((2, 0, 2)), "X must have axes of length 1 or more; found shape (2, 0, 2)"),
+    ],
+)
+def test_wrong_data_are_told(X, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        SkellamSNTF(CP, 2, signed="jr").fit(X)
+
+
+def test_what_integers_are_not_is_told_with_its_place():
+    X = np.zeros((3, 2, 2))
+    X[1, 0, 1] = 0.5
+    with pytest.raises(ValueError, match=re.escape("found 0.5 at index (1, 0, 1)")):
+        SkellamSNTF(CP, 2, signed="jr", likelihood="integer").fit(X)
+
+
+def test_tensors_of_a_dict_are_told():
+    model = SkellamSNTF({"a": "nr,jr->nj", "b": "nr,mr->nm"}, 2, signed="jr")
+    with pytest.raises(ValueError, match="X must be a dict with the tensors 'a' and 'b'"):
+        model.fit(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="X must have the tensors 'a' and 'b'; found 'a'"):
+        model.fit({"a": np.ones((3, 2))})
+
+
+def test_other_sizes_than_those_of_the_fit_are_told():
+    X = CASES["CP"].data("integer", False)
+    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-2).fit(X)
+    with pytest.raises(ValueError, match="X must have 5 values of letter 'j', as in the fit"):
+        model.transform(X[:, :3])
+    assert model.transform(X[:3]).shape == (3, 2)
+
+
+def test_transform_needs_factors_of_the_samples():
+    case = CASES["tied"]
+    X = case.data("integer", False)
+    model = SkellamSNTF(case.model, 2, signed="r", likelihood="integer", tol=1e-2).fit(X)
+    with pytest.raises(ValueError, match="transform needs factors that belong to the samples"):
+        model.transform(X)
