@@ -48,7 +48,9 @@ class Setting:
         self.known = known
         self.data = Samples(np.ones(n_samples))
         self.model = SimpleNamespace(
-            factors=[SimpleNamespace(has_samples=own) for own in (True, False)]
+            factors=[
+                SimpleNamespace(has_samples=own, row_weights=np.ones(1)) for own in (True, False)
+            ]
         )
 
     def over_samples(self, function, rows, *shared):

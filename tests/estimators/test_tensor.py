@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from tensors import CASES
 
-from seminmf import BayesianSkellamSNTF, SkellamSNTF, load
+from seminmf import BayesianSkellamSNTF, SkellamSNTF, load, plot
+from seminmf._algorithms import tensor_em
+from seminmf.report import report
 
 KINDS = [SkellamSNTF, BayesianSkellamSNTF]
 CP = "nr,jr,kr->njk"
@@ -141,6 +144,25 @@ def test_a_fit_goes_on_from_its_checkpoint(kind, tmp_path):
         assert_array_equal(again.parts_[name], parts)
     with pytest.raises(ValueError, match="it was made with other data"):
         clone(model).fit(X + 1, checkpoint=path)
+
+
+@pytest.mark.parametrize("noise", ["auto", None])
+def test_ctrl_c_keeps_the_best_state_so_far(noise, monkeypatch):
+    X = CASES["CP"].data("real", True)
+    step, calls = tensor_em.step, []
+
+    def interrupted(problem, state):
+        calls.append(state)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return step(problem, state)
+
+    monkeypatch.setattr(tensor_em, "step", interrupted)
+    model = SkellamSNTF(CP, 2, signed="jr", dispersion=2.0, noise=noise, random_state=0)
+    with pytest.warns(match="Interrupted"):
+        model.fit(X)
+    assert model.stop_reason_ == "interrupted"
+    assert np.isfinite(model.factors_["jr"]).all()
 
 
 def test_labels_come_out_where_they_go_in():
@@ -305,6 +327,29 @@ def test_wrong_arguments_are_told(arguments, sentence):
 def test_wrong_data_are_told(X, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         SkellamSNTF(CP, 2, signed="jr").fit(X)
+
+
+def test_sparse_data_are_told():
+    X = sparse.coo_array(np.eye(4))
+    with pytest.raises(TypeError, match="X must be dense; found a coo_array"):
+        SkellamSNTF("nr,jr->nj", 2, signed="jr").fit(X)
+
+
+def test_factors_are_drawn_by_name():
+    X = CASES["CP"].data("integer", False)
+    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-2).fit(X)
+    assert [ax.get_title() for ax in plot.factors(model, ["kr", "jr"])] == ["kr", "jr"]
+    with pytest.raises(ValueError, match="names must be names of factors"):
+        plot.factors(model, ["xr"])
+    with pytest.raises(ValueError, match="model must be a SkellamSNTF or BayesianSkellamSNTF"):
+        plot.factors(3)
+
+
+def test_the_report_is_for_matrices():
+    X = CASES["CP"].data("integer", False)
+    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-2).fit(X)
+    with pytest.raises(ValueError, match="SkellamSNTF"):
+        report(model, X)
 
 
 def test_what_integers_are_not_is_told_with_its_place():

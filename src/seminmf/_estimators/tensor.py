@@ -206,6 +206,10 @@ class BaseSNTF(TensorResults):
             n_init = self._n_starts() if point is None else 1
             stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
             best = self._best_of(problem, begin, finish, n_init, stopping, runner)
+            if interrupted:
+                ended = best.result._replace(reason="interrupted")
+                best = best._replace(result=ended, last=ended)
+            self._end(best)
             self._publish(problem, fitted._replace(state=best.result.state), best)
 
     def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
@@ -257,9 +261,7 @@ class BaseSNTF(TensorResults):
             result = runner.run(algorithm, problem, begin, self._description, stopping)
             results.append(finish(result) if result.converged else result)
         best = max(results, key=lambda result: result.objectives[-1])
-        found = Best(best, results[-1], np.full(1, np.nan), 1)
-        self._end(found)
-        return found
+        return Best(best, results[-1], np.full(1, np.nan), 1)
 
     def _begin(
         self,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .._data.reading import as_meant, is_pandas, library_of
 from .._data.source import float_type
@@ -64,6 +65,11 @@ def _shown(value: Any) -> str:
 
 def _as_array(name: str, value: Any) -> NDArray:
     """An array of float32 or float64."""
+    if sparse.issparse(value):
+        kind = type(value).__name__
+        raise TypeError(
+            f"{name} must be dense; found a {kind}, of which `toarray()` makes an array."
+        )
     meant = value.values if library_of(value) == "xarray" else as_meant(value, name)
     try:
         array = np.asarray(meant)
