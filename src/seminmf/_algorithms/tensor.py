@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,10 +143,6 @@ class TensorProblem:
     def dtype(self) -> np.dtype:
         """The type of the factors."""
         return np.result_type(*(table.problem.dtype for table in self.tables))
-
-    def over_samples(self, function: Any, rows: tuple, *shared: Any) -> tuple[tuple, tuple]:
-        """Never asked: no factor has its rows elsewhere."""
-        raise NotImplementedError
 
     def expectations(self, point: Sequence[NDArray]) -> TensorExpectations:
         """The E-step at a point, or at geometric means."""
