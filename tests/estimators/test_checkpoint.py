@@ -121,7 +121,7 @@ def test_a_finished_fit_is_done_again_in_no_time(name, tmp_path, monkeypatch):
         def keep(self, run):
             steps.append(run)
 
-    monkeypatch.setattr("seminmf._estimators.base.Journal", Steps)
+    monkeypatch.setattr("seminmf._estimators.frame.Journal", Steps)
     again = type(model)(**model.get_params()).fit(X, checkpoint=path)
     assert_same(model, again)
     assert not steps

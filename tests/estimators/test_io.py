@@ -430,7 +430,7 @@ def test_parameters_that_a_file_lacks_have_their_defaults(saved):
     header, arrays = content(saved)
     del header["parameters"]["init"]
     write(saved, header, arrays)
-    assert load(saved).init == "random"
+    assert load(saved).init == "auto"
 
 
 @pytest.mark.parametrize(

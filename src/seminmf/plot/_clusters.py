@@ -55,7 +55,7 @@ def clusters(model: Any, ax: Axes | None = None, X: Any = None, *, labels: Any =
     >>> X, y = load_ionosphere(return_X_y=True)
     >>> model = SkellamSNMF(2, tol=1e-3, random_state=0).fit(X)
     >>> plot.clusters(model, labels=y).get_title()
-    '6...% of the samples are in matching clusters'
+    '...% of the samples are in matching clusters'
     """
     check_model(model)
     check_axes(ax)
