@@ -333,6 +333,13 @@ def test_a_cell_out_of_all_proportion_is_named():
         SkellamSNMF(4, random_state=0).fit(X)
 
 
+def test_what_the_search_explains_is_known():
+    """So that draws which end where far less is explained can say so."""
+    X, *_ = draw(10.0, J=100)
+    model = SkellamSNMF(4, random_state=0).fit(X * np.geomspace(0.01, 100, X.shape[1]))
+    assert model._r2_of_same_noise == pytest.approx(model.r2_, abs=0.05)
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 GOOD = np.arange(12.0).reshape(4, 3) - 5

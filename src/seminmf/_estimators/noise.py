@@ -36,7 +36,7 @@ _KINDS, _SKETCH_ROUNDS = tuple(noise_starts.METHODS), 30
 _START_ROUNDS = 100
 # Steps from the first price to that which is chosen, and rounds in each.
 _PRICE_STEPS, _STEP_ROUNDS = 5, 30
-# Above this R² nobody asks whether noise that is the same in all features would explain more.
+# Above this R² noise that is the same in all features would hardly explain more.
 _MUCH_EXPLAINED = 0.7
 # Features whose sizes differ by less are of about the same size.
 _ALIKE = 3.0
@@ -233,13 +233,16 @@ def _at_price(problem: Search, state: Found, price: float, searcher: Searcher) -
 def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float:
     """R² that as many components reach, if all features have the same noise.
 
-    Features count by their noise, and those with little of it may be small. Where much is explained
-    all the same, or features are of about the same size, nobody asks.
+    Features count by their noise, and those with little of it may be small. Where features are of
+    about the same size, nobody asks. If the best search explains much, it is the R² of that: draws
+    that start from there may still end where less is explained.
     """
     sizes = problem.sizes[problem.has_values]
-    alike = sizes.max() < _ALIKE**2 * sizes.min()
-    if alike or problem.model.noise != "feature" or search.r2(problem, best) > _MUCH_EXPLAINED:
+    if sizes.max() < _ALIKE**2 * sizes.min() or problem.model.noise != "feature":
         return float("nan")
+    own = search.r2(problem, best)
+    if own > _MUCH_EXPLAINED:
+        return own
     same = problem._replace(model=problem.model._replace(noise="same"))
     n_components = len(best.components)
     worst = noise_starts.worst_samples(same, n_components, RandomState(0))
