@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from seminmf import SkellamSNMF
 from seminmf._algorithms import em, loop, newton, vb
+from seminmf._algorithms.acceleration import accelerate
 from seminmf._algorithms.activations import solve_posterior
 from seminmf._algorithms.start import start
 from seminmf._kernels.newton.features import move_features
@@ -291,3 +292,23 @@ def test_a_shape_below_1_falls_back_to_em():
     X = np.random.default_rng(0).normal(size=(30, 5))
     model = SkellamSNMF(2, activation_shape_prior=0.5, random_state=0).fit(X)
     assert model.solver_ == "em"
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_many_components_begin_with_accelerated_em(likelihood):
+    """Where a Newton iteration is dear, cycles of SQUAREM come first; nothing ever falls."""
+    n_components = newton._MANY_COMPONENTS
+    problem = make_problem(likelihood, 40, 12, n_components)
+    point = start(problem, "random", np.random.RandomState(0))
+    squarem = accelerate(em, "squarem")
+    expected = squarem.start(problem, point)
+    for _ in range(newton._CYCLES_AT_ONCE):
+        expected, _ = squarem.step(problem, expected)
+    state, _ = newton.step(problem, newton.start(problem, point))
+    assert_array_equal(state.atoms, expected.point.atoms)
+    objectives = []
+    for _ in range(newton._WARM_UP + 5):
+        state, info = newton.step(problem, state)
+        objectives.append(info.objective)
+    assert np.all(np.diff(objectives) >= -1e-12 * np.abs(objectives[1:]))
+    assert objectives[-1] > objectives[0]

@@ -25,12 +25,16 @@ from .._kernels.newton.sweep import NO_STEP, ONE_STEP, NewtonControl, RowProblem
 from .._model.penalties import Maximum
 from .._model.priors import NOTHING
 from . import em
+from .acceleration import accelerate
 from .loop import Info
 from .problem import Problem
 
 # The first iterations are EM's, several of them in the place of one, at about the same cost: from a
 # random start Newton's method runs into poor optima.
 _WARM_UP, _AT_ONCE = 10, 5
+# From so many components on, an iteration takes as long as tens of EM's, and these are cycles of
+# SQUAREM, so many at once: it is ahead until both are near an optimum.
+_MANY_COMPONENTS, _CYCLES_AT_ONCE = 30, 15
 # Momentum of the extrapolation: at first and at the most, and what a success and a failure make
 # of it.
 _FIRST_MOMENTUM, _MOST_MOMENTUM, _GROWTH, _SHRINKAGE = 0.5, 1.0, 1.1, 0.5
@@ -211,10 +215,14 @@ def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
 
 
 def _warm_up(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
-    """A few EM iterations."""
-    following, info = em.step(problem, point(state))
-    for _ in range(_AT_ONCE - 1):
-        following, _ = em.step(problem, following)
+    """A few EM iterations, accelerated where components are many."""
+    many = problem.n_components >= _MANY_COMPONENTS
+    algorithm = accelerate(em, "squarem" if many else None)
+    reached = algorithm.start(problem, point(state))
+    reached, info = algorithm.step(problem, reached)
+    for _ in range((_CYCLES_AT_ONCE if many else _AT_ONCE) - 1):
+        reached, _ = algorithm.step(problem, reached)
+    following = algorithm.point(reached)
     return start(problem, following)._replace(age=state.age + 1), Info(info.objective)
 
 
