@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from .._data.executor import per_sample
+from .._kernels.euclidean.priced import RowGrams
 from .._kernels.newton.features import move_features
 from .._kernels.newton.lanes import TOWARDS_BARRIER
 from .._kernels.newton.stored import columns_of, stored_sums
@@ -35,6 +36,8 @@ _WARM_UP, _AT_ONCE = 10, 5
 # From so many components on, an iteration takes as long as tens of EM's, and these are cycles of
 # SQUAREM, so many at once: it is ahead until both are near an optimum.
 _MANY_COMPONENTS, _CYCLES_AT_ONCE = 30, 15
+# Features share a Hessian where at least this share of the cells is observed.
+_LEAST_OBSERVED = 0.5
 # Momentum of the extrapolation: at first and at the most, and what a success and a failure make
 # of it.
 _FIRST_MOMENTUM, _MOST_MOMENTUM, _GROWTH, _SHRINKAGE = 0.5, 1.0, 1.1, 0.5
@@ -438,8 +441,23 @@ def _collects(problem: Problem) -> bool:
 
     Stored cells are next to each other by feature, or by sample.
     """
+    if _shares_curvature(problem):
+        return False
     stores = problem.data.source.stores_cells
     return not stores and _features_at_once(problem) == problem.data.shape[1]
+
+
+def _shares_curvature(problem: Problem) -> bool:
+    """Whether the Hessians of all features are taken for multiples of one matrix.
+
+    Next to noise U is near 1, and q near 1 over the variance of the cell, which differs little
+    between samples: what makes up the Hessians' sums over samples then is Σ_j λ_jk λ_jm.
+    """
+    source, summary = problem.data.source, problem.data.summary
+    n_cells = problem.data.shape[0] * problem.data.shape[1]
+    many = problem.n_components >= _MANY_COMPONENTS
+    full = not source.stores_cells and summary.n_observed >= _LEAST_OBSERVED * n_cells
+    return many and full and problem.model.has_noise
 
 
 def _features_at_once(problem: Problem) -> int:
@@ -455,10 +473,13 @@ def _moves(
     """Newton step on the atoms (2, K, I), by groups of features if all at once are too many."""
     n_features, at_once = atoms.shape[2], _features_at_once(problem)
     moves = np.empty(atoms.shape)
+    shared = _shared(problem, activations, atoms) if _shares_curvature(problem) else None
     for first in range(0, n_features, at_once):
         part = slice(first, min(first + at_once, n_features))
         slopes, hessian_blocks = found.slopes, found.hessian_blocks
-        if not _collects(problem):
+        if shared is not None:
+            slopes, hessian_blocks = shared.of_features(part)
+        elif not _collects(problem):
             group = (atoms, part.start, part.stop)
             _, (slopes, hessian_blocks) = problem.over_samples(
                 _look_samples, (activations,), *group
@@ -466,6 +487,50 @@ def _moves(
         group_terms = terms.of_features(atoms.shape, part)
         moves[:, :, part] = move(problem, slopes, hessian_blocks, atoms[:, :, part], group_terms)
     return moves
+
+
+class _Shared(NamedTuple):
+    """What the atoms need where features share a Hessian, but for a factor each.
+
+    Attributes
+    ----------
+    slopes : (2, K, I) array
+    pairs : (K (K + 1) / 2,) array
+        Σ_j λ_jk λ_jm for m ≤ k, row by row.
+    curvatures : (I,) array
+    """
+
+    slopes: NDArray
+    pairs: NDArray
+    curvatures: NDArray
+
+    def of_features(self, part: slice) -> tuple[NDArray, NDArray]:
+        """Slopes and Hessian blocks of some features."""
+        same = self.pairs[:, None] * self.curvatures[part]
+        return self.slopes[:, :, part], np.stack([same, -same, same])
+
+
+def _shared(problem: Problem, activations: NDArray, atoms: NDArray) -> _Shared:
+    """At a point: from the E-step, which costs I · J · K, and one sum of K · K numbers."""
+    given = np.ascontiguousarray(atoms, dtype=problem.dtype)
+    _, sums = problem.over_samples(_shared_samples, (activations,), given)
+    expected, totals, gram = sums
+    data, background = problem.data, problem.model.background
+    signal = (totals / data.total_weight) @ atoms.sum(axis=0)
+    variances = background.rates.sum(axis=0) + signal
+    observed = data.summary.column_count / data.shape[0]
+    curvatures = observed * np.mean(1 / variances, axis=0)
+    return _Shared(totals[:, None] - expected, gram[np.tril_indices(len(gram))], curvatures)
+
+
+@per_sample(sums=3)
+def _shared_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """U^atoms, Σ_j λ and Σ_j λ λ, with the samples' weights."""
+    values = np.ascontiguousarray(activations)
+    expected = problem.expectations(values, atoms)
+    values, weights = values.astype(np.float64), problem.data.weights
+    gram = RowGrams.of(values, weights[None]).whole
+    return (), (expected.atoms, weights @ values, gram)
 
 
 def move(
