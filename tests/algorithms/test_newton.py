@@ -11,7 +11,9 @@ from seminmf import SkellamSNMF
 from seminmf._algorithms import em, loop, newton, vb
 from seminmf._algorithms.acceleration import accelerate
 from seminmf._algorithms.activations import solve_posterior
+from seminmf._algorithms.problem import Problem
 from seminmf._algorithms.start import start
+from seminmf._data.executor import LocalExecutor
 from seminmf._kernels.newton.features import move_features
 from seminmf._kernels.newton.sweep import NO_STEP, ONE_STEP, PRECISE, RowProblems, sweep
 from seminmf._model.likelihoods import Integer, Real
@@ -312,3 +314,46 @@ def test_many_components_begin_with_accelerated_em(likelihood):
         objectives.append(info.objective)
     assert np.all(np.diff(objectives) >= -1e-12 * np.abs(objectives[1:]))
     assert objectives[-1] > objectives[0]
+
+
+def noisy_problem(gaps=0.0):
+    """Finite dispersion that is small against the noise, and what a search would start from."""
+    rng = np.random.default_rng(1)
+    signal = rng.gamma(1.0, size=(150, 3)) @ rng.normal(size=(3, 8))
+    X = signal + rng.normal(size=signal.shape) * 0.3
+    X[rng.random(X.shape) < gaps] = np.nan
+    model = SkellamSNMF(3, random_state=0).fit(X)
+    data = data_of(X, rng.uniform(0.5, 2.0, len(X)))
+    problem = model._model(data, model._priors, model.dispersion_)
+    return Problem(problem, data, LocalExecutor()), em.Factors(
+        model.activations_ / model._unit, model.atoms_
+    )
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_features_may_share_a_hessian_next_to_noise(gaps):
+    """It is near that of each feature, and the slopes are the same."""
+    problem, point = noisy_problem(gaps)
+    _, (slopes, blocks) = problem.over_samples(
+        newton._look_samples, (point.activations,), point.atoms, 0, 8
+    )
+    shared = newton._shared(problem, point.activations, point.atoms)
+    own_slopes, own_blocks = shared.of_features(slice(0, 8))
+    assert_allclose(own_slopes, slopes, rtol=1e-7, atol=1e-7 * np.abs(slopes).max())
+    assert np.abs(own_blocks - blocks).max() < (0.05 if gaps == 0 else 0.3) * np.abs(blocks).max()
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_a_shared_hessian_leads_to_the_same_optimum(gaps, monkeypatch):
+    problem, point = noisy_problem(gaps)
+    ends = []
+    for many in (2, 10**9):
+        monkeypatch.setattr(newton, "_MANY_COMPONENTS", many)
+        assert newton._shares_curvature(problem) == (many == 2)
+        state, objectives = newton.after_warm_up(problem, point), []
+        for _ in range(60):
+            state, info = newton.step(problem, state)
+            objectives.append(info.objective)
+        assert np.all(np.diff(objectives) >= 0)
+        ends.append(objectives[-1])
+    assert ends[0] == pytest.approx(ends[1], rel=1e-5)

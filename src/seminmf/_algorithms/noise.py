@@ -28,8 +28,8 @@ from .._kernels.euclidean.priced import (
     solve_bounded_features,
     solve_priced_rows,
     sum_grams,
+    sum_leverages,
     sum_products,
-    sum_residuals,
 )
 from .._kernels.euclidean.priced_panels import panels_of, solve_priced_panels
 from .loop import Info, Stopping
@@ -477,15 +477,9 @@ def _residuals(search: Search, state: Found) -> _Residuals:
     precision, scale = precisions(search, state.variance)
     least = _INACTIVE / np.maximum(lengths(state.components, scale), 1e-300)
     grams = RowGrams.of(state.components.T, precision)
-    squares, leverages = sum_residuals(
-        data.X,
-        data.cells,
-        data.weights,
-        state.intercept,
-        grams,
-        state.activations,
-        least,
-    )
+    observed = np.broadcast_to(data.observed, data.X.shape)
+    squares = squared_errors(search, state, observed)
+    leverages = sum_leverages(data.cells, data.weights, grams, state.activations, least)
     counts = data.counts
     n_active = int((state.activations > least).any(axis=0).sum()) + int(model.intercept)
     used = leverages + n_active * (1 - leverages / np.maximum(counts, 1e-300))

@@ -351,43 +351,29 @@ def _find_active(values, least, gram, active):
 
 
 @part
-def _factorise(gram, active, n_active, factor):
-    """Cholesky's factor L of the active components' Gram matrix, with 1 / L_aa on the diagonal.
+def _invert(gram, active, n_active, row, inverse):
+    """Inverse of the active components' Gram matrix, by Gauss and Jordan.
 
     Where it is singular, pivots are small numbers instead.
     """
     for a in range(n_active):
-        for b in range(a + 1):
-            total = gram[active[a], active[b]]
-            for c in range(b):
-                total -= factor[a, c] * factor[b, c]
-            if b < a:
-                factor[a, b] = total * factor[b, b]
+        for b in range(n_active):
+            inverse[a, b] = gram[active[a], active[b]]
+    for a in range(n_active):
+        least = _LEAST_PIVOT * gram[active[a], active[a]] + 1e-300
+        pivot = 1.0 / max(inverse[a, a], least)
+        inverse[a, a] = 1.0
+        for c in range(n_active):
+            row[c] = inverse[a, c] * pivot
+            inverse[a, c] = 0.0
+        for b in range(n_active):
+            factor = inverse[b, a]
+            if b == a:
+                factor = -1.0
             else:
-                least = _LEAST_PIVOT * gram[active[a], active[a]] + 1e-300
-                factor[a, a] = 1.0 / math.sqrt(max(total, least))
-
-
-@part
-def _invert(n_active, row, factor, inverse):
-    """L⁻¹ᵀ L⁻¹, from the factor L whose diagonal is inverted already and which it overwrites."""
-    for a in range(n_active):
-        for b in range(a):
-            row[b] = 0.0
-        for c in range(a):
-            for b in range(c + 1):
-                row[b] -= factor[a, c] * factor[c, b]
-        for b in range(a):
-            factor[a, b] = row[b] * factor[a, a]
-        for b in range(a + 1):
-            inverse[a, b] = 0.0
-    for c in range(n_active):
-        for a in range(c + 1):
-            for b in range(a + 1):
-                inverse[a, b] += factor[c, a] * factor[c, b]
-    for a in range(n_active):
-        for b in range(a):
-            inverse[b, a] = inverse[a, b]
+                inverse[b, a] = 0.0
+            for c in range(n_active):
+                inverse[b, c] -= factor * row[c]
 
 
 @part
@@ -402,31 +388,23 @@ def _leverage(row, active, n_active, inverse):
     return leverage
 
 
-def sum_residuals(
-    X: NDArray,
-    cells: Cells,
-    weights: NDArray,
-    centre: NDArray,
-    grams: RowGrams,
-    values: NDArray,
-    least: NDArray,
-) -> tuple[NDArray, NDArray]:
-    """Each feature's Σ_j w (x − a W − b)² and Σ_j w h over observed cells.
+def sum_leverages(
+    cells: Cells, weights: NDArray, grams: RowGrams, values: NDArray, least: NDArray
+) -> NDArray:
+    """Each feature's Σ_j w h over observed cells.
 
     h is the leverage of a cell on its sample's fit by the components that are active there: those
     above `least`. Where components are many, it is taken from some of the samples.
     """
     n_features, n_components = grams.rows.shape
-    squares, leverages = np.zeros((2, n_features))
-    factor, inverse, in_all = np.zeros((3, n_components, n_components))
+    leverages = np.zeros(n_features)
+    matrices, row = np.zeros((3, n_components, n_components)), np.empty(n_components)
     active = np.empty(n_components, dtype=np.int64)
-    workspace = (*_Workspace.of(n_components, n_features), factor, inverse, active)
     every = _every(len(weights), n_components)
-    listed = cells.of_samples
-    _sum_squares(X, listed, weights, centre, grams, values, workspace, squares)
-    _sum_leverages(every, listed, weights, grams, values, least, workspace, in_all, leverages)
+    workspace = (*matrices, row, active)
+    _sum_leverages(every, cells.of_samples, weights, grams, values, least, workspace, leverages)
     seen = weights[::every].sum()
-    return squares, leverages * (weights.sum() / seen if seen > 0 else 1.0)
+    return leverages * (weights.sum() / seen if seen > 0 else 1.0)
 
 
 def _every(n_samples: int, n_components: int) -> int:
@@ -436,31 +414,15 @@ def _every(n_samples: int, n_components: int) -> int:
 
 
 @kernel
-def _sum_squares(X, listed, weights, centre, grams, values, workspace, squares):
-    _, _, _, _, _, _, error, seen, _, _, _ = workspace
-    rows, precision, _ = grams
-    n_features, n_components = rows.shape
-    for j in range(weights.size):
-        _load_cells(X[j], precision, centre, listed, j, error, seen)
-        for i in range(n_features):
-            if seen[i] > 0.0:
-                residual = error[i]
-                for k in range(n_components):
-                    residual -= values[j, k] * rows[i, k]
-                squares[i] += weights[j] * residual * residual
-
-
-@kernel
-def _sum_leverages(every, listed, weights, grams, values, least, workspace, in_all, leverages):
-    gram, _, _, _, slope, _, _, _, factor, inverse, active = workspace
+def _sum_leverages(every, listed, weights, grams, values, least, workspace, leverages):
+    gram, inverse, in_all, row, active = workspace
     rows, precision, _ = grams
     n_features, n_components = rows.shape
     for j in range(0, weights.size, every):
         first, last, are_gaps = _cells_of(listed, j)
         _sum_gram(grams, listed, j, gram)
         n_active = _find_active(values[j], least, gram, active)
-        _factorise(gram, active, n_active, factor)
-        _invert(n_active, slope, factor, inverse)
+        _invert(gram, active, n_active, row, inverse)
         # Of samples whose gaps are listed all cells are summed up at the end, and gaps taken off.
         if are_gaps:
             for a in range(n_active):

@@ -32,8 +32,8 @@ def panels_of(X: NDArray) -> NDArray:
 
 
 @part
-def _slopes(gram, product, k, values):
-    """c_k − Σ_l Q_kl v_l in the four vectors of a panel."""
+def _slopes(gram, product, k, values, slopes):
+    """c_k − Σ_l Q_kl v_l of each sample of a panel."""
     lane, row = lanes(values), k * values.shape[1]
     s0, s1 = load(product, row), load(product, row + lane)
     s2, s3 = load(product, row + 2 * lane), load(product, row + 3 * lane)
@@ -43,27 +43,16 @@ def _slopes(gram, product, k, values):
         s1 = multiply_add(entry, load(values, at + lane), s1)
         s2 = multiply_add(entry, load(values, at + 2 * lane), s2)
         s3 = multiply_add(entry, load(values, at + 3 * lane), s3)
-    return s0, s1, s2, s3
+    store(slopes, 0, s0), store(slopes, lane, s1)
+    store(slopes, 2 * lane, s2), store(slopes, 3 * lane, s3)
 
 
 @part
-def _move(slope, inverse, root, at, mask, values, change):
-    """Move a coordinate in a vector of samples, not below 0 and only where `mask` is 1."""
-    offset = at % values.shape[1]
-    zero = splat(type(values[0, 0])(0.0))
-    here = load(values, at)
-    move = add(greatest(multiply_add(slope, splat(inverse), here), zero), negative(here))
-    move = multiply_add(move, load(mask, offset), zero)
-    store(values, at, add(here, move))
-    size = multiply_add(greatest(move, negative(move)), splat(root), zero)
-    store(change, offset, greatest(size, load(change, offset)))
-
-
-@part
-def _descend(gram, product, inverse, root, most_rounds, mask, change, values):
+def _descend(gram, product, inverse, root, most_rounds, rows, values):
     """Rounds of coordinate descent; a sample that has settled does not move any more."""
-    width = values.shape[1]
-    lane = lanes(values)
+    slopes, mask, change = rows
+    width, lane = values.shape[1], lanes(values)
+    zero = splat(type(values[0, 0])(0.0))
     for l in range(width):
         mask[l] = 1.0
     for _ in range(most_rounds):
@@ -71,12 +60,15 @@ def _descend(gram, product, inverse, root, most_rounds, mask, change, values):
             change[l] = 0.0
         for k in range(gram.shape[0]):
             if inverse[k] > 0.0:
-                s0, s1, s2, s3 = _slopes(gram, product, k, values)
-                row = k * width
-                _move(s0, inverse[k], root[k], row, mask, values, change)
-                _move(s1, inverse[k], root[k], row + lane, mask, values, change)
-                _move(s2, inverse[k], root[k], row + 2 * lane, mask, values, change)
-                _move(s3, inverse[k], root[k], row + 3 * lane, mask, values, change)
+                _slopes(gram, product, k, values, slopes)
+                step, size = splat(inverse[k]), splat(root[k])
+                for l in range(0, width, lane):
+                    here = load(values, k * width + l)
+                    there = greatest(multiply_add(load(slopes, l), step, here), zero)
+                    move = multiply_add(add(there, negative(here)), load(mask, l), zero)
+                    store(values, k * width + l, add(here, move))
+                    far = multiply_add(greatest(move, negative(move)), size, zero)
+                    store(change, l, greatest(far, load(change, l)))
         n_moving = 0
         for l in range(width):
             mask[l] = mask[l] if change[l] >= NO_CHANGE else 0.0
@@ -88,9 +80,10 @@ def _descend(gram, product, inverse, root, most_rounds, mask, change, values):
 @kernel
 def _solve_panels(panels, weighted, gram, offset, most_rounds, workspace, values, quadratics):
     """Activations (n, K) in place; ½ v Q v − c v of each sample."""
-    product, own, mask, change, inverse, root = workspace
+    product, own, rows, inverse, root = workspace
+    slopes, _, total = rows
     n_samples, n_components = values.shape
-    width, lane = own.shape[1], lanes(own)
+    width = own.shape[1]
     for k in range(n_components):
         inverse[k] = 1.0 / gram[k, k] if gram[k, k] > 0.0 else 0.0
         root[k] = math.sqrt(gram[k, k])
@@ -102,16 +95,15 @@ def _solve_panels(panels, weighted, gram, offset, most_rounds, workspace, values
             for k in range(n_components):
                 own[k, l] = values[first + l, k]
         multiply(weighted, panels[p], offset, product)
-        _descend(gram, product, inverse, root, most_rounds, mask, change, own)
-        change[:] = 0.0
+        _descend(gram, product, inverse, root, most_rounds, rows, own)
+        for l in range(width):
+            total[l] = 0.0
         for k in range(n_components):
-            s0, s1, s2, s3 = _slopes(gram, product, k, own)
-            row = k * width
-            for l, slope in ((0, s0), (lane, s1), (2 * lane, s2), (3 * lane, s3)):
-                both = add(slope, load(product, row + l))
-                store(change, l, multiply_add(both, load(own, row + l), load(change, l)))
+            _slopes(gram, product, k, own, slopes)
+            for l in range(width):
+                total[l] -= 0.5 * own[k, l] * (slopes[l] + product[k, l])
         for l in range(n_rows):
-            quadratics[first + l] = -0.5 * change[l]
+            quadratics[first + l] = total[l]
             for k in range(n_components):
                 values[first + l, k] = own[k, l]
 
@@ -148,8 +140,8 @@ def solve_priced_panels(
     product, own = (
         aligned(n_components * WIDTH, values).reshape(n_components, WIDTH) for _ in range(2)
     )
-    workspace = (product, own, *aligned(2 * WIDTH, values).reshape(2, WIDTH))
-    workspace = (*workspace, *np.empty((2, n_components)))
+    rows = tuple(aligned(WIDTH, values) for _ in range(3))
+    workspace = product, own, rows, *np.empty((2, n_components))
     quadratics = np.empty(len(values))
     _solve_panels(panels, weighted, gram, offset, most_rounds, workspace, values, quadratics)
     return quadratics
