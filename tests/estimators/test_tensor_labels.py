@@ -134,7 +134,7 @@ def test_tables_whose_samples_are_in_another_order_are_refused():
 
 
 def test_one_string_takes_one_array():
-    with pytest.raises(ValueError, match="X must be one array.* found a Dataset with 'ratings'"):
+    with pytest.raises(ValueError, match=r"X must be one array.* found a Dataset with 'ratings'"):
         fitted(survey())
 
 
