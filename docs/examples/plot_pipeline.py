@@ -31,14 +31,14 @@ chance = rng.random(X.shape)
 pipelines = {
     "SkellamSNMF": make_pipeline(
         StandardScaler(),
-        SkellamSNMF(n_components=5, n_init=1, random_state=0),
+        SkellamSNMF(n_components=3, n_init=1, random_state=0),
         LogisticRegression(max_iter=1000),
     ),
     "means, PCA": make_pipeline(
-        StandardScaler(), SimpleImputer(), PCA(5), LogisticRegression(max_iter=1000)
+        StandardScaler(), SimpleImputer(), PCA(3), LogisticRegression(max_iter=1000)
     ),
     "KNNImputer, PCA": make_pipeline(
-        StandardScaler(), KNNImputer(), PCA(5), LogisticRegression(max_iter=1000)
+        StandardScaler(), KNNImputer(), PCA(3), LogisticRegression(max_iter=1000)
     ),
 }
 
