@@ -67,7 +67,9 @@ for (name, found), style in zip(components.items(), ("-", "--", ":"), strict=Tru
         colour = {"-": f"C{k}", "--": "black", ":": "white"}[style]
         alpha = 0.6 if style == "-" else 1
         axes[0].plot(component, style, color=colour, lw=width, alpha=alpha, label=label)
-axes[0].set(title="components, one on the other", xlabel="feature", facecolor="0.93")
+axes[0].set(
+    title="components, one on the other", xlabel="feature", facecolor="0.93", ylim=(-0.009, 0.0108)
+)
 axes[0].legend(ncols=3)
 axes[1].barh(list(megabytes), list(megabytes.values()), color=["C0", "0.3", "0.6"])
 for place, size in enumerate(megabytes.values()):

@@ -31,7 +31,7 @@ intervals = {
 }
 
 # %%
-# A component of the model has Σ |entries| of 1 or a little less; the true ones have 1. Orange
+# A component of the model has Σ abs(entries) of 1 or a little less; the true ones have 1. Orange
 # intervals do not hold the truth, and one in ten should not.
 
 figure, axes = plt.subplots(
