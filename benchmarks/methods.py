@@ -6,7 +6,7 @@ Markdown table, which docs/which_method.md has.
 
 - *truth*: simulated matrices of ``simulated.py``; the mean cosine of true and found components.
 - *gaps*: real tables, a share of the cells hidden; root mean square errors over those of column
-  means. Each method has chosen its settings by a tenth of the cells that it saw.
+  means. at most 300 rows. Each method has chosen its settings by a tenth of the cells that it saw.
 - *clusters*: real tables with classes, as many components as classes; the adjusted Rand index.
   A sample's cluster is its largest activation (the largest in absolute value, if they have signs).
 - *reconstruction*: the same tables; R² around the means, with the same number of components.
@@ -39,7 +39,7 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.metrics import adjusted_rand_score
 from tables import row, table_head
 
-from seminmf import BayesianSkellamSNMF, SkellamSNMF
+from seminmf import SkellamSNMF
 from seminmf._selection.heldout import hide
 from seminmf.datasets import load_ionosphere, load_segment, load_shuttle, make_waveform
 from seminmf.experiments import _imputers as imputers
@@ -202,7 +202,7 @@ def number(value: float) -> str:
 
 def fillers(n_features: int) -> dict[str, imputers.Method]:
     """Methods that fill gaps, and the settings that they choose from."""
-    numbers = [n for n in (2, 4, 8, 12) if n < n_features]
+    numbers = [n for n in (2, 4, 8) if n < n_features]
     ours = partial(imputers.fill_by_factorization, fit_intercept=True)
     return {
         "column means": imputers.Method(
@@ -210,9 +210,6 @@ def fillers(n_features: int) -> dict[str, imputers.Method]:
         ),
         "semi-NMF": imputers.Method(
             partial(ours, estimator=SkellamSNMF), {"n_components": numbers}
-        ),
-        "semi-NMF, posterior": imputers.Method(
-            partial(ours, estimator=BayesianSkellamSNMF), {"n_components": numbers}
         ),
         "soft SVD": imputers.Method(
             imputers.fill_by_soft_svd, {"threshold": tuple(np.geomspace(0.5, 0.01, 10))}
@@ -241,7 +238,7 @@ def gaps(options: argparse.Namespace) -> Iterator[str]:
 
 def hidden_errors(name: str, share: float, options: argparse.Namespace) -> list[list[float]]:
     """Error and seconds of each method, with the choice of its settings."""
-    X = load(name, options.most_rows // 2).X
+    X = load(name, min(options.most_rows, 300)).X
     hidden = hide(np.ones(X.shape, dtype=bool), share, RandomState(options.seed))
     gappy = np.where(hidden, np.nan, X)
     values = []
