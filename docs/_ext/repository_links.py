@@ -45,6 +45,8 @@ def rewrite(app: Sphinx, name: str, source: list[str]) -> None:
     if str(app.env.doc2path(name)).endswith(".md"):
         base = app.config.repository_links_base
         source[0] = TARGET.sub(lambda found: on_site(found[1], base), source[0])
+        # The empty line that ends an example for doctest is no part of it on a page.
+        source[0] = source[0].replace("\n\n```\n", "\n```\n")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
