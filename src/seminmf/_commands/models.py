@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from .options import TableOptions
 
+# Cells that are looked at at a time: X may be as large as memory allows.
+_CELLS = 1 << 20
+
 
 def load_model(path: str, *, tensors: bool = False) -> Any:
     """A fitted estimator from a file; a learner is none, and few commands know of tensors."""
@@ -77,6 +80,12 @@ def scale_of(X: pd.DataFrame | NDArray) -> NDArray:
     The mean stays where it is: signs and zeros mean something.
     """
     values = np.asarray(X, dtype=np.float64)
+    step = max(1, _CELLS // len(values))
+    parts = (values[:, first : first + step] for first in range(0, values.shape[1], step))
+    return np.concatenate([_sizes(part) for part in parts])
+
+
+def _sizes(values: NDArray) -> NDArray:
     with np.errstate(invalid="ignore"):
         sizes = root_mean_square(values, axis=0)
     return np.where((sizes > 0) | np.isinf(values).any(axis=0), sizes, 1.0)
