@@ -50,6 +50,7 @@ mathjax_path = MATHJAX.name
 myst_update_mathjax = False
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
