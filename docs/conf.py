@@ -66,6 +66,7 @@ sphinx_gallery_conf = {
     "doc_module": ("seminmf",),
     "backreferences_dir": "gallery/backreferences",
     "matplotlib_animations": False,
+    "reset_modules": ("matplotlib", "gallery_style.use"),
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -126,7 +126,7 @@ def labelled(array: NDArray, axes: Sequence[str | Axis], labels: Labels) -> Any:
 
     Without any label it is the array, and from three axes also where nobody has imported xarray.
     """
-    own = [_label_of(axis, size, labels) for axis, size in zip(axes, array.shape, strict=True)]
+    own = [label_of(axis, size, labels) for axis, size in zip(axes, array.shape, strict=True)]
     if not any(_letter(axis) in labels for axis in axes):
         return array
     if array.ndim > 2:
@@ -141,7 +141,7 @@ def labelled(array: NDArray, axes: Sequence[str | Axis], labels: Labels) -> Any:
 
 def labelled_xarray(array: NDArray, axes: Sequence[str | Axis], labels: Labels) -> Any:
     """The same as an xarray, however many axes it has."""
-    own = [_label_of(axis, size, labels) for axis, size in zip(axes, array.shape, strict=True)]
+    own = [label_of(axis, size, labels) for axis, size in zip(axes, array.shape, strict=True)]
     return as_xarray(array, own)
 
 
@@ -160,7 +160,7 @@ def _letter(axis: str | Axis) -> str:
     return axis.letter if isinstance(axis, Axis) else axis
 
 
-def _label_of(axis: str | Axis, size: int, labels: Labels) -> Label:
+def label_of(axis: str | Axis, size: int, labels: Labels) -> Label:
     """The label of an axis, with numbers where it has no values."""
     label = labels.get(_letter(axis), Label(_letter(axis), None))
     values = label.values
@@ -174,7 +174,7 @@ def _label_of(axis: str | Axis, size: int, labels: Labels) -> Label:
 
 def values_of(axis: str | Axis, size: int, labels: Labels) -> NDArray:
     """The labels along an axis, numbers if it has none."""
-    values = _label_of(axis, size, labels).values
+    values = label_of(axis, size, labels).values
     return np.arange(size) if values is None else values
 
 

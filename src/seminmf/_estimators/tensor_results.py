@@ -307,6 +307,13 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
     def _parts_of(self, samples: Samples) -> Parts:
         return samples.fitted.parts(samples.fitted.means(self._variational))
 
+    def _cells(self, X: Any) -> dict[str, tuple[NDArray, NDArray]]:
+        """The tensors of X that are there, and what the model makes of them."""
+        samples = self._solved(X)
+        expected = self._expected(samples)
+        there = X if isinstance(X, Mapping) else expected
+        return {name: (samples.arrays[name], expected[name]) for name in expected if name in there}
+
     def _expected(self, samples: Samples) -> dict[str, NDArray]:
         """The tensors that the factors of samples stand for."""
         parts, plan = self._parts_of(samples), samples.fitted.model.plan
