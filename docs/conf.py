@@ -65,7 +65,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "download_all_examples": False,
     "reference_url": {"seminmf": None},
     "doc_module": ("seminmf",),
