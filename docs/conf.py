@@ -50,6 +50,7 @@ mathjax_path = MATHJAX.name
 myst_update_mathjax = False
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
@@ -59,12 +60,12 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"__init__\.py|/_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.Order",
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "download_all_examples": False,
     "reference_url": {"seminmf": None},
     "doc_module": ("seminmf",),
