@@ -32,6 +32,18 @@ def test_sphinx_gallery_runs_all_of_them():
     assert sorted(EXAMPLES.rglob("*.py")) == SCRIPTS
 
 
+def test_the_order_of_the_gallery_names_examples_that_are_there():
+    order = runpy.run_path(str(EXAMPLES.parent / "_ext" / "gallery_order.py"))
+    named = [*order["FIRST"], *order["LAST"]]
+    assert sorted(set(named)) == sorted(named)
+    assert set(named) <= {path.name for path in SCRIPTS}
+    assert sorted([*named, "plot_other.py"], key=order["Order"](".")) == [
+        *order["FIRST"],
+        "plot_other.py",
+        *order["LAST"],
+    ]
+
+
 @by_name
 def test_a_page_begins_with_a_title_and_a_few_sentences(path):
     text = path.read_text("utf-8")
