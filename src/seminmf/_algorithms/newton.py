@@ -450,14 +450,16 @@ def _collects(problem: Problem) -> bool:
 def _shares_curvature(problem: Problem) -> bool:
     """Whether the Hessians of all features are taken for multiples of one matrix.
 
-    Next to noise U is near 1, and q near 1 over the variance of the cell, which differs little
-    between samples: what makes up the Hessians' sums over samples then is Σ_j λ_jk λ_jm.
+    Next to noise U is near 1, and q near 1 over the variance of the cell. Where that is the noise
+    of its feature, it differs little between samples, and what makes up the Hessians' sums over
+    samples is Σ_j λ_jk λ_jm. The slopes are differences of sums, for which float32 is too coarse.
     """
-    source, summary = problem.data.source, problem.data.summary
+    source, summary, model = problem.data.source, problem.data.summary, problem.model
+    if problem.n_components < _MANY_COMPONENTS or not model.has_noise or source.stores_cells:
+        return False
     n_cells = problem.data.shape[0] * problem.data.shape[1]
-    many = problem.n_components >= _MANY_COMPONENTS
-    full = not source.stores_cells and summary.n_observed >= _LEAST_OBSERVED * n_cells
-    return many and full and problem.model.has_noise
+    seen = summary.n_observed >= _LEAST_OBSERVED * n_cells
+    return seen and model.background.n_rows == 1 and problem.dtype == np.float64
 
 
 def _features_at_once(problem: Problem) -> int:
