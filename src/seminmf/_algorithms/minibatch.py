@@ -94,6 +94,11 @@ class Stream(NamedTuple):
     n_steps: int = 0
     n_samples: float = 0.0
 
+    @property
+    def solver(self) -> str:
+        """The solver of the last batch: during the warm-up Newton's method is not used."""
+        return "em" if self.model.is_empty else "newton"
+
     @classmethod
     def from_atoms(cls, atoms: NDArray) -> Stream:
         """A stream that begins with these atoms, before its first batch."""
