@@ -132,6 +132,8 @@ _NEEDLESS = {
     "InlineInlinables",
     "FindLiterallyCalls",
     "LiteralUnroll",
+    "ReconstructSSA",
+    "PreLowerStripPhis",
     "LiteralPropagationSubPipelinePass",
     "InlineOverloads",
     "NopythonRewrites",
