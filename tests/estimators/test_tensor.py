@@ -13,7 +13,6 @@ from tensors import CASES
 
 from seminmf import BayesianSkellamSNTF, SkellamSNTF, load, plot
 from seminmf._algorithms import tensor_em
-from seminmf.report import report
 
 KINDS = [SkellamSNTF, BayesianSkellamSNTF]
 CP = "nr,jr,kr->njk"
@@ -343,13 +342,6 @@ def test_factors_are_drawn_by_name():
         plot.factors(model, ["xr"])
     with pytest.raises(ValueError, match="model must be a SkellamSNTF or BayesianSkellamSNTF"):
         plot.factors(3)
-
-
-def test_the_report_is_for_matrices():
-    X = CASES["CP"].data("integer", False)
-    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-2).fit(X)
-    with pytest.raises(ValueError, match="SkellamSNTF"):
-        report(model, X)
 
 
 def test_what_integers_are_not_is_told_with_its_place():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +70,8 @@ class Fit:
             n_components=len(subject.components),
             n_samples=len(model.activations_),
             n_features=model.n_features_in_,
-            seed=_in_words(model.random_state),
-            settings=_changed_settings(model),
+            seed=in_words(model.random_state),
+            settings=changed_settings(model, {}, _ELSEWHERE),
             n_given=None if subject.data is None else len(subject.data),
             dispersion=None if known else float(model.dispersion_),
             noise=_noise(subject),
@@ -79,19 +80,25 @@ class Fit:
         )
 
 
-def _changed_settings(model: Any) -> dict[str, str]:
-    """Settings that differ from the default, in words."""
-    defaults = type(model)().get_params()
+def changed_settings(
+    model: Any, needed: dict[str, Any], elsewhere: tuple[str, ...]
+) -> dict[str, str]:
+    """Settings that differ from the default, in words; an estimator `needed` some to be made."""
+    defaults = type(model)(**needed).get_params(deep=False)
     return {
-        name: _in_words(value)
-        for name, value in model.get_params().items()
-        if name not in _ELSEWHERE and not np.array_equal(value, defaults[name])
+        name: in_words(value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in elsewhere and not np.array_equal(value, defaults[name])
     }
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {in_words(part)}" for name, part in value.items())
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        return ", ".join(value) or "none"
     if np.ndim(value) > 0:
         return f"array of shape {np.shape(value)}"
     if isinstance(value, (str, bool, int, float, np.number)):

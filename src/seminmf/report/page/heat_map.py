@@ -17,7 +17,7 @@ _LONGEST_NAME = 24
 _MOST_NUMBERS = 12
 
 
-def signed_heat_map(label: str, heat_map: HeatMap) -> Markup:
+def signed_heat_map(label: str, heat_map: HeatMap, corner: str = "Component") -> Markup:
     """Components × features; each row has its own scale of colours."""
     roomy = len(heat_map.features) <= _MOST_NUMBERS
     rows = [
@@ -30,7 +30,7 @@ def signed_heat_map(label: str, heat_map: HeatMap) -> Markup:
             heat_map.components, heat_map.values, heat_map.strengths, strict=True
         )
     ]
-    table = _table(label, "Component", heat_map.features, rows, "roomy" if roomy else "dense")
+    table = _table(label, corner, heat_map.features, rows, "roomy" if roomy else "dense")
     return scroll_box(label, table, "tips")
 
 
@@ -46,6 +46,22 @@ def contingency(label: str, clusters: Clusters) -> Markup:
     return scroll_box(label, _table(label, "Label", names, rows, "roomy"))
 
 
+def legend() -> Markup:
+    """The colours from negative to positive."""
+    swatches = [element("i", class_=f"n{level}") for level in range(LEVELS, 0, -1)]
+    swatches += [
+        element("i"),
+        *(element("i", class_=f"p{level}") for level in range(1, LEVELS + 1)),
+    ]
+    return element(
+        "p",
+        "negative ",
+        element("span", swatches, aria_hidden="true"),
+        " positive",
+        class_="legend",
+    )
+
+
 def _table(label: str, corner: str, names: list[str], rows: list[Markup], kind: str) -> Markup:
     titles = [
         element("th", element("span", shortened(name, _LONGEST_NAME)), scope="col", data_name=name)
@@ -54,7 +70,7 @@ def _table(label: str, corner: str, names: list[str], rows: list[Markup], kind: 
     return element(
         "table",
         element("caption", label),
-        element("thead", element("tr", element("td", corner), titles)),
+        element("thead", element("tr", element("td", corner, data_name=corner), titles)),
         element("tbody", rows),
         class_=f"heat {kind}",
     )
