@@ -120,8 +120,8 @@ class _Optimised(LinkingLibrary):
 
 
 # Passes of numba's compiler for what our functions do not have: closures, functions that are
-# inlined as source, `with`, expressions of whole arrays, branches that are dead by type. Each goes
-# over a function's every statement.
+# inlined as source, `with`, expressions of whole arrays, branches that are dead by type, variables
+# that change their type (which SSA would keep apart). Each goes over a function's every statement.
 _NEEDLESS = {
     "WithLifting",
     "InlineClosureLikes",
@@ -171,18 +171,28 @@ class _Flags(Flags):
 
 
 class LeanCompiler(Compiler):
-    """Numba's compiler with the passes that our functions need."""
+    """Numba's compiler with the passes that our functions need, or with all if one needs more."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, lean: bool = True) -> None:
         super().__init__(*args)
         self.state.flags = _Flags(self.state.flags)
+        self._args, self._lean = args, lean
 
     def define_pipelines(self) -> list[Any]:
         pipelines = super().define_pipelines()
-        for pipeline in pipelines:
-            steps = pipeline.passes
-            pipeline.passes = [step for step in steps if step[0].__name__ not in _NEEDLESS]
+        if self._lean:
+            for pipeline in pipelines:
+                steps = pipeline.passes
+                pipeline.passes = [step for step in steps if step[0].__name__ not in _NEEDLESS]
         return pipelines
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        try:
+            return super().compile_extra(func)
+        except Exception:  # numba raises many kinds where it meets what a pass should have removed
+            if not self._lean:
+                raise
+        return type(self)(*self._args, lean=False).compile_extra(func)
 
 
 class _PieceCompiler(LeanCompiler):
