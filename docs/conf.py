@@ -60,7 +60,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"__init__\.py|/_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.Order",
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
