@@ -23,7 +23,7 @@ from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF
 from seminmf.experiments._hidden import quiet_and_alone
 
 # Samples, features, components.
-SIZES = ((500, 20, 4), (2000, 50, 5), (5000, 100, 8))
+SIZES = ((500, 20, 4), (2000, 50, 5))
 RATIO = 3.0
 
 

@@ -12,9 +12,9 @@ Markdown table, which docs/which_method.md has.
 - *reconstruction*: the same tables; R² around the means, with the same number of components.
 
 Real tables are standardised, and have at most ``--most-rows`` rows. ``recovery_peers.py`` has the
-methods: *semi-NMF* is ``SkellamSNMF`` as it is by default, *semi-NMF, squares* ``EuclideanSNMF``;
-the others are scikit-learn's, *NMF* on X less its minimum, *dictionary* with a positive code and
-alpha 1, *soft SVD* as in ``seminmf.experiments``.
+methods: *semi-NMF* is ``SkellamSNMF`` as it is by default, *squares* ``EuclideanSNMF``; the others
+are scikit-learn's, *NMF* on X less its minimum, *FA* factor analysis, *dict.* dictionary learning
+with a positive code and alpha 1; *soft SVD* is that of ``seminmf.experiments``.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ def minimum(X: NDArray) -> float:
 
 PEERS: dict[str, Peer] = {
     "semi-NMF": Peer(recovery_peers.skellam),
-    "semi-NMF, squares": Peer(recovery_peers.euclidean),
+    "squares": Peer(recovery_peers.euclidean),
     "PCA": Peer(recovery_peers.pca, signed=True, offset=mean_of),
-    "factor analysis": Peer(factor_analysis, signed=True, offset=mean_of),
+    "FA": Peer(factor_analysis, signed=True, offset=mean_of),
     "ICA": Peer(recovery_peers.ica, signed=True),
     "NMF": Peer(recovery_peers.nmf, offset=minimum),
-    "dictionary": Peer(recovery_peers.dictionary_alpha_1),
+    "dict.": Peer(recovery_peers.dictionary_alpha_1),
     "k-means": Peer(k_means),
     "soft SVD": Peer(soft_svd, signed=True),
 }
@@ -174,7 +174,7 @@ def truth(options: argparse.Namespace) -> Iterator[str]:
     for kind, draws in zip(KINDS_SHOWN, found, strict=True):
         yield row([kind, *map(number, draws[:, :, 0].mean(axis=0))])
     seconds = np.nanmedian(found[..., 1], axis=(0, 1))
-    yield row(["seconds a fit, median", *(f"{value:.2f}" for value in seconds)])
+    yield row(["seconds", *(f"{value:.2f}" for value in seconds)])
 
 
 def cosines(kind: str, draw_number: int, options: argparse.Namespace) -> list[tuple[float, float]]:
@@ -233,7 +233,7 @@ def gaps(options: argparse.Namespace) -> Iterator[str]:
         for name, values in zip(LABELLED, found, strict=True):
             yield row([name, *map(number, values[1:, 0] / values[0, 0])])
         yield row(["median", *map(number, np.median(found[:, 1:, 0] / found[:, :1, 0], axis=0))])
-        yield row(["seconds, median", *(f"{x:.1f}" for x in np.median(found[:, 1:, 1], axis=0))])
+        yield row(["seconds", *(f"{x:.1f}" for x in np.median(found[:, 1:, 1], axis=0))])
 
 
 def hidden_errors(name: str, share: float, options: argparse.Namespace) -> list[list[float]]:
@@ -299,9 +299,7 @@ def by_table(measure: Callable, names: list[str], options: argparse.Namespace) -
         yield row([name, K, *(f"{value:.2f}" for value in values[:, 0])])
     each = np.array([values for _, values in found])
     yield row(["mean", "", *(f"{value:.2f}" for value in each[:, :, 0].mean(axis=0))])
-    yield row(
-        ["seconds a fit, median", "", *(f"{x:.2f}" for x in np.median(each[:, :, 1], axis=0))]
-    )
+    yield row(["seconds", "", *(f"{x:.2f}" for x in np.median(each[:, :, 1], axis=0))])
 
 
 def measured(

@@ -502,7 +502,8 @@ def test_ctrl_c_without_a_checkpoint_keeps_what_there_is(folder, tmp_path, monke
 
 
 def test_a_checkpoint_goes_when_the_model_is_there(folder, monkeypatch):
-    arguments = ("fit", "table.npy", "-k", 2, "--seed", 0, "--tol", 0, "-o", "whole")
+    options = ("--seed", 0, "--tol", 0, "--max-iter", 30, "--dispersion", 0)
+    arguments = ("fit", "table.npy", "-k", 2, *options, "-o", "whole")
     done(*arguments, folder=folder)
     stopped = (*arguments[:-1], "stopped", "--checkpoint", "run.ckpt", "--checkpoint-every", 0)
 
@@ -515,7 +516,7 @@ def test_a_checkpoint_goes_when_the_model_is_there(folder, monkeypatch):
         result = CliRunner().invoke(cli.app, [str(argument) for argument in stopped])
     assert result.exit_code == 1 and "No space left" in result.stderr
     assert (folder / "run.ckpt").exists() and not (folder / "stopped").exists()
-    assert "--max-iter 3000, not 9" in refused(*stopped, "--max-iter", 9, folder=folder)
+    assert "--max-iter 30, not 9" in refused(*stopped, "--max-iter", 9, folder=folder)
     done(*stopped, folder=folder)
     assert not (folder / "run.ckpt").exists()
     assert (folder / "whole").read_bytes() == (folder / "stopped").read_bytes()
