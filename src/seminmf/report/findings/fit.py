@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._views.ending import solver_of
 from ..subject import Subject
 
 # Settings that have a place of their own, or change nothing in the result.
@@ -36,6 +37,8 @@ class Fit:
         R² of the data of the fit; NaN if the file of the model is too old to tell.
     scaled : bool
         Whether the features were divided by a scale.
+    solver : str or None
+        The solver that was used, in words.
     """
 
     estimator: str
@@ -51,6 +54,7 @@ class Fit:
     noise: tuple[float, float] | None
     r2: float
     scaled: bool
+    solver: str | None
 
     @classmethod
     def of(cls, subject: Subject) -> Fit:
@@ -77,6 +81,7 @@ class Fit:
             noise=_noise(subject),
             r2=float(model.r2_),
             scaled=subject.scale is not None,
+            solver=solver_of(model),
         )
 
 

@@ -36,6 +36,7 @@ def fit_section(fit: Fit) -> Markup:
         "Explained (R²)": None if math.isnan(fit.r2) else ratio(fit.r2),
         "Noise of the features": _noise(fit),
         "Dispersion": None if fit.dispersion is None else number(fit.dispersion),
+        "Solver": fit.solver,
         "Seed": fit.seed,
         "Data of this report": _given(fit),
         "Scale": "each feature was divided by its own" if fit.scaled else None,
