@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from pages import HOSTILE
+from tensors import CASES
 
-from seminmf import BayesianSkellamSNTF, SkellamSNTF
+from seminmf import BayesianSkellamSNTF, SkellamSNTF, plot
 from seminmf.report import report
 
 xarray = pytest.importorskip("xarray")
@@ -155,6 +156,22 @@ def test_coupled_tables_and_long_axes():
     assert {"900 n × 5 j × 4 k", "900 n × 3 m", "0 to 2"} <= set(texts)
     assert len(html) < 400_000
     assert "profile" not in sections(report(model, {"ratings": X["ratings"]}))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_models_are_explained_and_drawn(name):
+    case = CASES[name]
+    X = case.data("integer", True)
+    model = SkellamSNTF(
+        case.model, case.n_components, signed=case.signed, likelihood="integer", tol=0.1, n_jobs=1
+    ).fit(X, factors=case.factors, frozen=case.frozen)
+    texts = Reader(report(model, None if name == "tied" else X)).texts
+    assert set(model.factors_) <= set(texts)
+    for ax in plot.factors(model):
+        ax.figure.canvas.draw()
+    if name == "tied":  # as `transform` does
+        with pytest.raises(ValueError, match="factors that belong to the samples"):
+            report(model, X)
 
 
 def test_what_is_worth_a_look():
