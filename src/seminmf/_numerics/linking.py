@@ -101,8 +101,10 @@ class LinkingLibrary(JITCodeLibrary):
         super().add_ir_module(ir_module)
 
     def finalize(self) -> None:
-        for library in _link(self._final_module, self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+        linked = _link(self._final_module, self._linking_libraries)
+        if hasattr(self, "_reload_init"):  # which older versions of numba do not have
+            for library in linked:
+                self._reload_init.update(library._reload_init)
         self._linking_libraries = []
         super().finalize()
 
