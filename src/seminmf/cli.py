@@ -194,7 +194,7 @@ def fit(
     if bayes + euclidean + (prior is not None) > 1:
         raise ValueError("Only one of --bayes, --euclidean and --prior can be had.")
     name = "BayesianSkellamSNMF" if bayes else "EuclideanSNMF" if euclidean else "SkellamSNMF"
-    own = {"n_init": n_init, "solver": solver and solver.value}
+    own = {"n_init": n_init, "solver": solver and solver.value, "scale_features": scale or None}
     own |= noise.given()
     request = Request(
         data,
@@ -202,7 +202,6 @@ def fit(
         name,
         n_components,
         {option: value for option, value in own.items() if value is not None},
-        scale,
         prior,
         checkpoint,
         checkpoint_every,

@@ -258,6 +258,7 @@ def option_of(parameter: str) -> str:
         "n_jobs": "jobs",
         "fit_intercept": "intercept",
         "positive_components": "positive",
+        "scale_features": "scale",
     }
     name = names.get(parameter, parameter.removesuffix("_prior"))
     return "--any-numbers" if parameter == "check_integer" else f"--{name.replace('_', '-')}"

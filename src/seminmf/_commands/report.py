@@ -7,7 +7,7 @@ from typing import Any
 
 from .._resampling.bootstrap import bootstrap
 from . import formats
-from .models import load_model, read_for, scaled
+from .models import load_model, read_for
 from .options import TableOptions
 from .output import say, show_progress, spoken_warnings
 from .tables import is_label
@@ -29,7 +29,6 @@ def report(
         raise ValueError("--bootstrap needs the data that the model was fitted to.")
     fitted = load_model(model)
     options: dict[str, Any] = {"title": title, "source": os.path.basename(data or model)}
-    scale = getattr(fitted, "feature_scale_", None)
     X = None
     with spoken_warnings():
         if data is not None:
@@ -42,12 +41,12 @@ def report(
             if n_draws is not None:
                 options["bootstrap"] = bootstrap(
                     fitted,
-                    scaled(fitted, X),
+                    X,
                     n_draws=n_draws,
                     random_state=0,
                     verbose=int(show_progress()),
                 )
-        content = page(fitted, X, feature_scale=scale, **options)
+        content = page(fitted, X, **options)
     formats.write_bytes(out, content.encode())
     if out != formats.STANDARD:
         say(f"Report: {out}")

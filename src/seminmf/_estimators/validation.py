@@ -319,14 +319,15 @@ def check_whole(name: str, array: NDArray) -> None:
         )
 
 
-def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
+def check_atoms(atoms: Any, n_components: int, n_features: int, scale: NDArray) -> NDArray:
     """Start atoms (2, K, I), normalised; signed ones (K, I) are split by the paper's rule.
 
-    Components whose atoms are NaN are left so, for `start` to fill in.
+    Signed ones are components in the unit of X, which the fit divides by `scale`. Components whose
+    atoms are NaN are left so, for `start` to fill in.
     """
     array = as_numbers("atoms", atoms, f"numbers of the shape {(2, n_components, n_features)}")
     if array.shape == (n_components, n_features):
-        array = split_signed(array)
+        array = split_signed(array / scale)
     if array.shape != (2, n_components, n_features):
         raise ValueError(
             f"atoms must have the shape {(2, n_components, n_features)}, "
