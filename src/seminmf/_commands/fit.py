@@ -68,6 +68,7 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
         X, known = read.X, {}
         if request.cell_noise is not None:
             known["cell_noise"] = read_cell_noise(request.cell_noise, read, table, names)
+        del read  # large, as X is
         begin = time.perf_counter()
         check_scale(X, estimator)
         fitted = estimator.fit(

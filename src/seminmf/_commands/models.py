@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from .options import TableOptions
 
+# Cells that are looked at at a time: X may be as large as memory allows.
+_CELLS = 1 << 20
+
 
 def load_model(path: str) -> Any:
     """A fitted estimator from a file; a learner is none."""
@@ -62,8 +65,12 @@ def check_scale(X: pd.DataFrame | NDArray, estimator: Any) -> None:
     """Warn of a feature that will decide the fit, if features are not scaled."""
     if estimator.scale_features or takes_integers(getattr(estimator, "likelihood", None)):
         return
+    values = np.asarray(X, dtype=np.float64)
+    step = max(1, _CELLS // len(values))
+    parts = (values[:, first : first + step] for first in range(0, values.shape[1], step))
     with np.errstate(invalid="ignore"):
-        sizes = np.nan_to_num(root_mean_square(np.asarray(X, dtype=np.float64), axis=0), nan=0.0)
+        sizes = np.concatenate([root_mean_square(part, axis=0) for part in parts])
+    sizes = np.nan_to_num(sizes, nan=0.0)
     if not np.all(np.isfinite(sizes)) or not sizes.any():
         return  # the estimator will say what is wrong
     dominant = dominant_feature((sizes / sizes.max()) ** 2)

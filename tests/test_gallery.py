@@ -1,0 +1,54 @@
+"""Every example of the gallery runs as a script, and has what its page needs."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+by_name = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+
+
+def test_sphinx_gallery_runs_all_of_them():
+    """It runs what is called plot_…, and nothing is in a folder below."""
+    assert len(SCRIPTS) >= 14
+    assert all(path.name.startswith("plot_") for path in SCRIPTS)
+    assert sorted(EXAMPLES.rglob("*.py")) == SCRIPTS
+
+
+@by_name
+def test_a_page_begins_with_a_title_and_a_few_sentences(path):
+    text = path.read_text("utf-8")
+    title, rule, empty, *prose = (ast.get_docstring(ast.parse(text)) or "").splitlines()
+    assert set(rule) == {"="} and len(rule) >= len(title) and not empty
+    assert 1 <= " ".join(prose).count(". ") + 1 <= 6
+    assert "\n# %%\n" in text and text.endswith("plt.show()\n")
+
+
+@by_name
+def test_data_need_no_network(path):
+    text = path.read_text("utf-8")
+    assert "fetch_" not in text and "scipy.datasets" not in text
+
+
+@pytest.mark.slow
+@by_name
+def test_example_runs_and_draws_one_picture(path):
+    """As a script, without a warning that a reader would wonder at."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+            assert len(plt.get_fignums()) == 1
+        finally:
+            plt.close("all")
