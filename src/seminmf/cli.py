@@ -105,7 +105,7 @@ def main(
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="Table: CSV, TSV, Parquet, NPY or NPZ; - is standard input."
+        metavar="DATA", help="Table: CSV, TSV, Parquet, NPY or NPZ, also .gz; - is standard input."
     ),
 ]
 Model = Annotated[str, typer.Argument(help="File that `seminmf fit` wrote.")]
@@ -422,6 +422,7 @@ def report(
             "--bootstrap", min=2, metavar="N", help="Show intervals by so many refits to DATA."
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a page that is there.")] = False,
 ) -> None:
     """Write a page about a model: what it found, how well it fits, what to look at.
 
@@ -433,7 +434,7 @@ def report(
     """
     from ._commands.report import report
 
-    report(model, data, out, title, table, draws)
+    report(model, data, out, title, table, draws, force)
 
 
 @_command()

@@ -62,8 +62,8 @@ class SkellamSNMF(NoisySkellamSNMF):
         Whether each feature is divided by its size before the fit, so that all count alike: by its
         root mean square, or with `fit_intercept` by its standard deviation. What comes out is in
         the unit of X; but sums over features, which are `activations_`, `amounts_` and `r2_`, are
-        of scaled ones, and so are `dispersion` and the priors. Noise by feature makes up for most
-        of it: the page on the guide has when to scale.
+        of scaled ones, and so are `dispersion` and the priors. With noise by feature components
+        and fills hardly change; clusters and amounts do.
     activation_shape_prior : float or array-like, default=1.0
         Shape of the activations' gamma prior: a number, or broadcasting to
         (n_samples, n_components).

@@ -184,7 +184,18 @@ def test_bootstrap(folder, models, X, kind, tmp_path):
     assert table["name"].tolist()[0] == "sample 0"
     assert table["component_1_upper"].to_numpy() == pytest.approx(found.amounts.upper[:, 1])
     page = tmp_path / "page.html"
-    done("report", model, data, "--bootstrap", 3, "-o", page, *table_options(kind), folder=folder)
+    done(
+        "report",
+        model,
+        data,
+        "--bootstrap",
+        3,
+        "--force",
+        "-o",
+        page,
+        *table_options(kind),
+        folder=folder,
+    )
     assert "Came back" in page.read_text()
     words = refused("report", model, "--bootstrap", 3, "-o", page, folder=folder)
     assert "--bootstrap needs the data" in words
@@ -439,10 +450,8 @@ def test_columns_without_names_are_found_by_number(folder, X, tmp_path):
     )
 
 
-def test_tables_with_other_separators_are_told(tmp_path):
-    (tmp_path / "table.csv").write_text("a;b\n1,5;2\n")
+def test_tables_in_another_encoding_are_told(tmp_path):
     (tmp_path / "latin.csv").write_bytes("ö,b\n1,2\n".encode("latin-1"))
-    assert "';' and no ','" in refused("fit", "table.csv", "-k", 1, "-o", "m", folder=tmp_path)
     assert "not in UTF-8" in refused("fit", "latin.csv", "-k", 1, "-o", "m", folder=tmp_path)
 
 
@@ -761,7 +770,7 @@ def test_a_full_disk_leaves_the_older_file(folder, models, tmp_path):
     for arguments, out in (
         (("fit", "table.npy", "-k", 2), tmp_path / "m.safetensors"),
         (("transform", "npy.safetensors", "table.npy"), tmp_path / "t.csv"),
-        (("report", "npy.safetensors", "table.npy"), tmp_path / "r.html"),
+        (("report", "npy.safetensors", "table.npy", "--force"), tmp_path / "r.html"),
     ):
         out.write_text("older")
         text = refused(*arguments, "-o", out, folder=folder, code=1, limit=500)
@@ -789,7 +798,7 @@ def test_devices_stay_devices(folder, models):
 
 @pytest.mark.parametrize("kind", TRIED)
 def test_reports_of_all_formats(kind, folder, models):
-    options = ("--title", "<b>&", "-o", "page.html", *table_options(kind)[:4])
+    options = ("--title", "<b>&", "-o", "page.html", "--force", *table_options(kind)[:4])
     arguments = ("report", f"{kind}.safetensors", f"table.{kind}", *options)
     done(*arguments, folder=folder, process=True)
     page = (folder / "page.html").read_text()

@@ -20,11 +20,14 @@ def report(
     title: str | None,
     table: TableOptions,
     n_draws: int | None,
+    force: bool = False,
 ) -> None:
     """Write a page about a model, and about what it says of a table."""
     from ..report import report as page
 
     formats.check_places([out], [model, data])
+    if out != formats.STANDARD and os.path.isfile(out) and not force:
+        raise ValueError(f"{out} is there already: --force overwrites it, -o names another page.")
     if n_draws is not None and data is None:
         raise ValueError("--bootstrap needs the data that the model was fitted to.")
     fitted = load_model(model)

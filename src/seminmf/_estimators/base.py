@@ -13,7 +13,7 @@ from .._algorithms.cells import Levels, fill
 from .._algorithms.explained import Explained, explain
 from .._data.dense import DenseSource
 from .._data.opening import open_source
-from .._data.reading import is_pandas, library_of
+from .._data.reading import is_pandas, is_xarray, library_of
 from .._data.sizes import feature_sizes
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
@@ -343,8 +343,8 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Returns
         -------
-        ndarray or DataFrame of shape (n_samples, n_features)
-            A DataFrame if X is one.
+        ndarray or table of shape (n_samples, n_features)
+            A DataFrame of pandas or polars, a Table of pyarrow, a DataArray of xarray if X is one.
         """
         self._check_transformable()
         return self._fill(X, self._check_data(X, cell_noise=cell_noise))
@@ -422,9 +422,13 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
 
 def like(X: Any, values: NDArray) -> Any:
-    """`values` as a DataFrame with the labels of X, if X is one."""
+    """`values` as a table with the labels of X, if X is one."""
     if is_pandas(X):
         return type(X)(values, index=X.index, columns=X.columns)
     if library_of(X) == "polars":
         return type(X)(values, schema=X.columns, orient="row")
+    if library_of(X) == "pyarrow":
+        return type(X).from_pydict(dict(zip(X.column_names, values.T, strict=True)))
+    if is_xarray(X):
+        return X.copy(data=values)
     return values

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._data.reading import as_meant, is_pandas
+from .._data.reading import as_meant, is_pandas, named
 from .._data.source import Data
 from .._data.summary import Summary
 from .._model.model import Priors, split_signed
@@ -23,7 +23,7 @@ _NORMALISED = 1e-5
 
 def record_features(estimator: Any, X: Any) -> None:
     """Remember number and names of the features, once nothing can be refused any more."""
-    validate_data(estimator, X, reset=True, skip_check_array=True)
+    validate_data(estimator, named(X), reset=True, skip_check_array=True)
 
 
 def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
