@@ -61,6 +61,7 @@ def docs(session: nox.Session) -> None:
     session.install(".[docs]")
     build = ["-W", "--keep-going", "-b", "html", *session.posargs, "docs", "docs/_build/html"]
     session.run("python", "-m", "sphinx", *build)
+    session.run("python", "tools/check_site.py", "docs/_build/html")
 
 
 @nox.session(default=False)

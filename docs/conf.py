@@ -5,6 +5,7 @@ into running the gallery's examples; with ``-D plot_gallery=0`` they are not run
 """
 
 import sys
+from importlib.metadata import files
 from pathlib import Path
 
 import seminmf
@@ -23,12 +24,12 @@ version = release
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "mathml",
     "plain_docstrings",
     "repository_links",
 ]
@@ -43,9 +44,13 @@ highlight_language = "text"
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 # Headings have the anchors that they have on GitHub, so that one link does for both.
 myst_heading_anchors = 4
-html_math_renderer = "mathml"
+# MathJax as one file, a part of the site, so that formulas need no network to be read.
+MATHJAX = next(file for file in files("sphinx-mathjax-offline") if file.name == "tex-svg.js")
+mathjax_path = MATHJAX.name
+myst_update_mathjax = False
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
@@ -55,12 +60,12 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"__init__\.py|/_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.Order",
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "download_all_examples": False,
     "reference_url": {"seminmf": None},
     "doc_module": ("seminmf",),
@@ -72,7 +77,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "seminmf"
 html_baseurl = "https://seminmf.readthedocs.io/en/stable/"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(MATHJAX.locate())]
 templates_path = ["_templates"]
 html_css_files = ["seminmf.css"]
 html_favicon = "_static/mark.svg"
@@ -87,6 +92,7 @@ html_theme_options = {
     },
     "icon_links": [{"name": "Repository", "url": REPOSITORY, "icon": "fa-brands fa-github"}],
     "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],

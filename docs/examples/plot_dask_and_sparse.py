@@ -59,7 +59,7 @@ for name, container in containers.items():
 # The components of all three lie on each other. Only what has to be held in memory differs (of
 # the Dask array: one chunk).
 
-figure, axes = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained", width_ratios=(2, 1))
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.8), layout="constrained", width_ratios=(2, 1))
 for (name, found), style in zip(components.items(), ("-", "--", ":"), strict=True):
     for k, component in enumerate(found):
         label = name if k == 0 else None

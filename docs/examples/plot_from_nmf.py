@@ -46,7 +46,7 @@ found = {
     "NMF of X − min(X)": nmf.components_ - nmf.components_.mean(axis=1, keepdims=True),
     "SkellamSNMF of X": snmf.components_,
 }
-figure, axes = plt.subplots(2, 4, figsize=(10.5, 4), layout="constrained", sharex=True, sharey=True)
+figure, axes = plt.subplots(2, 4, figsize=(9.5, 5), layout="constrained", sharex=True, sharey=True)
 for (name, components), panels in zip(found.items(), axes, strict=True):
     lengths = np.linalg.norm(waves, axis=1)[:, None] * np.linalg.norm(components, axis=1)
     cosines = waves @ components.T / lengths

@@ -47,7 +47,7 @@ print(f"mean error of a holding: {100 * error:.1f} percentage points")
 # returns of the sectors, summed over the year and scaled to the size of the true ones.
 
 funds = np.lexsort((-holdings.max(axis=1), holdings.argmax(axis=1)))
-figure = plt.figure(figsize=(10.5, 4.4), layout="constrained")
+figure = plt.figure(figsize=(9.5, 5.2), layout="constrained")
 left, right = figure.subfigures(1, 2)
 for axes, shares, name in zip(
     left.subplots(2, 1, sharex=True), (holdings, found), ("true", "found"), strict=True

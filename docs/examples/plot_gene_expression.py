@@ -64,7 +64,7 @@ samples = np.lexsort((-model.amounts_.max(axis=1), model.amounts_[:, order].argm
 belongs = np.abs(components).argmax(axis=0)
 genes = np.lexsort((-components[belongs, np.arange(n_genes)], belongs))
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained", width_ratios=(4, 3, 1.8))
+figure, axes = plt.subplots(1, 3, figsize=(10, 5), layout="constrained", width_ratios=(4, 3, 1.8))
 colours = plt.get_cmap("RdBu_r").with_extremes(bad="0.8")
 axes[0].imshow(X[np.ix_(samples, genes)], cmap=colours, vmin=-4, vmax=4, aspect="auto")
 axes[0].set(title="log ratios (grey: gaps)", xlabel="gene", ylabel="sample")

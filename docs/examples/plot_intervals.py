@@ -35,7 +35,7 @@ intervals = {
 # intervals do not hold the truth, and one in ten should not.
 
 figure, axes = plt.subplots(
-    2, 2, figsize=(10.5, 5), layout="constrained", sharex=True, sharey="col"
+    2, 2, figsize=(9.5, 5.6), layout="constrained", sharex=True, sharey="col"
 )
 for (name, (model, interval)), panels in zip(intervals.items(), axes, strict=True):
     _, order = linear_sum_assignment(-(patterns @ model.components_.T))

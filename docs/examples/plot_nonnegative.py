@@ -47,7 +47,9 @@ fits = {
     "SkellamSNMF": SkellamSNMF(4, positive_components=True, random_state=0).fit(X),
 }
 
-figure, axes = plt.subplots(3, 4, figsize=(10.5, 5), layout="constrained", sharex=True, sharey=True)
+figure, axes = plt.subplots(
+    3, 4, figsize=(9.5, 5.6), layout="constrained", sharex=True, sharey=True
+)
 for (name, model), panels in zip(fits.items(), axes, strict=True):
     found = model.components_ / model.components_.sum(axis=1, keepdims=True)
     lengths = np.linalg.norm(spectra, axis=1)[:, None] * np.linalg.norm(found, axis=1)

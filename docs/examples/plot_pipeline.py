@@ -53,7 +53,7 @@ for name, values in accuracy.items():
 gappy = np.where(chance < 0.3, np.nan, X)
 pipeline = pipelines["SkellamSNMF"].fit(gappy, y)
 model = pipeline.named_steps["skellamsnmf"]
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11.5, 4), layout="constrained")
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 4.8), layout="constrained")
 for (name, values), marker in zip(accuracy.items(), "os^", strict=True):
     left.plot(100 * shares, 100 * np.array(values), marker=marker, ms=7, label=name)
 left.set(title="wines told apart", xlabel="cells hidden, %", ylabel="accuracy, %")

@@ -77,7 +77,7 @@ print(
 means = np.array(means)
 expected = (typical[0] - typical[1]) / typical.sum(axis=(0, 2))[:, None]
 order = min([[0, 1], [1, 0]], key=lambda order: np.sum((means[-1][order] - expected) ** 2))
-figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(10, 5), layout="constrained")
 for k, panel in enumerate(axes[:2]):
     for entry in range(6):
         panel.plot(range(1, 33), means[:, order[k], entry], color=f"C{entry}", lw=1.8)

@@ -34,7 +34,7 @@ print("half turns from the first pulse to the last:", turns[order].round(1))
 # everything.
 
 figure, (plane, amounts) = plt.subplots(
-    1, 2, figsize=(10, 4.4), layout="constrained", width_ratios=(1, 1.3)
+    1, 2, figsize=(9.5, 4.8), layout="constrained", width_ratios=(1, 1.3)
 )
 for colour, k in enumerate(order):
     path = pulses[k]

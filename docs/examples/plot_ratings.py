@@ -50,7 +50,7 @@ first = np.where(seen, -np.inf, predicted).argmax(axis=1)
 random = np.where(seen, -np.inf, rng.random(seen.shape)).argmax(axis=1)
 people = np.arange(len(X))
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained", width_ratios=(3, 3, 2))
+figure, axes = plt.subplots(1, 3, figsize=(10, 5), layout="constrained", width_ratios=(3, 3, 2))
 colours = plt.get_cmap("RdBu_r").with_extremes(bad="0.85")
 rows = np.lexsort((-model.amounts_.max(axis=1), model.amounts_.argmax(axis=1)))[::4]
 for panel, values, title in zip(

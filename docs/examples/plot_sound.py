@@ -61,7 +61,7 @@ correlation = np.corrcoef(power, model.amounts_.T)[:3, 3:]
 _, order = linear_sum_assignment(-correlation)
 print("correlation with the true power:", correlation[range(3), order].round(3))
 
-figure, axes = plt.subplots(3, 2, figsize=(10.5, 4.6), layout="constrained", width_ratios=(1, 2.2))
+figure, axes = plt.subplots(3, 2, figsize=(9.5, 5.4), layout="constrained", width_ratios=(1, 2.2))
 middle = (np.arange(len(frames)) + 0.5) * length / rate
 for k, (shape, curve) in enumerate(axes):
     component, found = model.components_[order[k]], model.amounts_[:, order[k]]

@@ -70,7 +70,7 @@ Q = np.nansum(((X - knows.inverse_transform(knows.activations_)) / errors) ** 2)
 expected = np.sum(~np.isnan(X)) - knows.activations_.size - knows.components_.size
 print(f"Q / expected: {Q / expected:.2f}")
 
-figure = plt.figure(figsize=(10.5, 5), layout="constrained")
+figure = plt.figure(figsize=(9.5, 5.8), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
 for k, axes in enumerate(left.subplots(4, 1, sharex=True)):
     axes.bar(np.arange(12) - 0.2, profiles[k], 0.4, color="0.75", label="true")

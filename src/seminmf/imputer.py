@@ -152,7 +152,7 @@ class SNMFImputer(TransformerMixin, BaseEstimator):
                 )
             if found is not None:
                 self.selection_ = Selection(
-                    found.best, found.clear, found.sentence, found.table, "heldout"
+                    found.best, found.clear, found.sentence, found.table, "fills"
                 )
             model.set_params(n_components=numbers[0] if found is None else found.best)
         elif self.n_components is not None:

@@ -54,8 +54,9 @@ _LEAST_ROUNDS = 40
 # A cell is an outlier if, by squares, it is more than this of its feature's residuals, and of the
 # feature, among so many cells.
 _MOST_OF_REST, _MUCH, _MANY_CELLS = 0.5, 0.25, 20
-# A square that is less than so many of the cell's known variances is what was to be expected.
-_EXPECTED = 16.0
+# A square that is less than so many of the cell's known variances is what was to be expected,
+# with what the price takes from the cell.
+_EXPECTED = 36.0
 # A component that is nowhere active starts anew at the sample that is fitted worst, for some time.
 _LAST_RESTART = 60
 
