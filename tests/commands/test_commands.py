@@ -200,6 +200,8 @@ def test_bootstrap(folder, models, X, kind, tmp_path):
     assert "Came back" in page.read_text()
     words = refused("report", model, "--bootstrap", 3, "-o", page, folder=folder)
     assert "--bootstrap needs the data" in words
+    words = refused("report", model, "-o", page, folder=folder)
+    assert "is there already: --force overwrites it" in words and "Came back" in page.read_text()
     words = refused("bootstrap", model, data, "--level", 2, *table_options(kind), folder=folder)
     assert "level must be between 0 and 1" in words
 

@@ -29,10 +29,10 @@ def report(
     from ..report import report as page
 
     formats.check_places([out], [model, data])
-    if out != formats.STANDARD and os.path.isfile(out) and not force:
-        raise ValueError(f"{out} is there already: --force overwrites it, -o names another page.")
     if n_draws is not None and data is None:
         raise ValueError("--bootstrap needs the data that the model was fitted to.")
+    if out != formats.STANDARD and os.path.isfile(out) and not force:
+        raise ValueError(f"{out} is there already: --force overwrites it, -o names another page.")
     fitted = load_model(model, tensors=True)
     if is_tensor_model(fitted):
         content = page(fitted, _tensors(data), title=title, source=os.path.basename(data or model))
