@@ -32,6 +32,7 @@ from ._estimators.noisy import (
 )
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
+from ._model.likelihoods import Dispersed
 from ._model.model import Priors
 
 SOLVERS = ("newton", "em")
@@ -446,7 +447,8 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
-        self.dispersion_ = dispersion_at(problem, result.state)
+        if self._likelihood() is not Dispersed:
+            self.dispersion_ = dispersion_at(problem, result.state, self.objective_)
         self._publish_noise(problem)
 
     def _refitting(self) -> tuple[SkellamSNMF, dict[str, NDArray]]:
