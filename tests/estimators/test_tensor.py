@@ -263,8 +263,12 @@ def test_draws_and_intervals_are_around_the_means():
     [
         ({"signed": None}, "signed must name the factors that have signs, of 'nr', 'jr', 'kr'"),
         ({"signed": "xr"}, "signed must name factors of the model ('nr', 'jr', 'kr'); found 'xr'"),
-        ({"signed": (), "noise": None}, "signed must name a factor of each tensor below 0"),
+        (
+            {"signed": (), "noise": None, "dispersion": 1.0},
+            "signed must name a factor of each tensor below 0",
+        ),
         ({"noise": "n"}, "noise must be one of 'auto', 'same', None, 'j', 'k'; found 'n'"),
+        ({"noise": None}, "noise must be 'auto', 'same' or a letter where dispersion is 'auto'"),
         ({"noise": "j", "dispersion": 0.0}, "noise must be 'auto' or None for likelihood='real'"),
         ({"dispersion": -1.0}, "dispersion must be 'auto' or a number of at least 0; found -1.0"),
         ({"likelihood": "count"}, "likelihood must be one of 'real', 'integer'; found 'count'"),

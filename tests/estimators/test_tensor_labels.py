@@ -192,3 +192,17 @@ def test_xarray_is_imported_by_users_only(tmp_path):
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["ndarray", "DataFrame"]
+
+
+def test_tables_of_polars_come_back():
+    polars = pytest.importorskip("polars")
+    values = np.random.default_rng(10).gamma(1, size=(9, 4))
+    values[0, 0] = np.nan
+    X = polars.DataFrame(values, schema=list("abcd"))
+    model = fitted(X, "nr,cr->nc", 2, ())
+    assert list(model.factors_["cr"].index) == list("abcd")
+    filled = model.impute(X)
+    assert isinstance(filled, polars.DataFrame)
+    assert filled.columns == X.columns
+    with pytest.raises(ValueError, match="labels of the fit"):
+        model.transform(X[list("dcba")])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._data.reading import is_pandas, library_of
 from .._model.language import Axis, Observation, Plan
+from .base import like as table_like
 
 # How xarray calls axes that have no name.
 _NAMELESS = "dim_"
@@ -55,13 +56,15 @@ def in_order(what: str, letters: Sequence[str], value: Any, known: Labels, sampl
 
 def labels_of(letters: Sequence[str], value: Any) -> Labels:
     """Labels of the letters of a value that has any, in the order of its axes."""
-    if getattr(value, "ndim", None) != len(letters):
+    if len(getattr(value, "shape", ())) != len(letters):
         return {}
     if library_of(value) == "xarray":
         return {
             letter: Label(str(dim), value.coords[dim].values if dim in value.coords else None)
             for letter, dim in zip(letters, value.dims, strict=True)
         }
+    if library_of(value) == "polars" and len(letters) == 2:
+        return {letters[1]: Label(letters[1], np.array(value.columns, dtype=object))}
     axes = [getattr(value, name, None) for name in ("index", "columns")[: len(letters)]]
     if len(letters) > 2 or not (is_pandas(value) or type(value).__name__ == "Series"):
         return {}
@@ -195,4 +198,4 @@ def like(X: Any, array: NDArray, observation: Observation, labels: Labels) -> An
     if library_of(X) == "xarray":
         ordered = in_order("X", observation.output, X, labels)
         return ordered.copy(data=array).transpose(*X.dims)
-    return type(X)(array, index=X.index, columns=X.columns) if is_pandas(X) else array
+    return table_like(X, array) if array.ndim == 2 else array

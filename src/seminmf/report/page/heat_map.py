@@ -17,8 +17,8 @@ _LONGEST_NAME = 24
 _MOST_NUMBERS = 12
 
 
-def signed_heat_map(label: str, heat_map: HeatMap, corner: str = "Component") -> Markup:
-    """Components × features; each row has its own scale of colours."""
+def signed_heat_map(label: str, heat_map: HeatMap, row: str | None = None) -> Markup:
+    """Components × features; each row has its own scale of colours. `row` is what a row is."""
     roomy = len(heat_map.features) <= _MOST_NUMBERS
     rows = [
         _row(
@@ -30,7 +30,14 @@ def signed_heat_map(label: str, heat_map: HeatMap, corner: str = "Component") ->
             heat_map.components, heat_map.values, heat_map.strengths, strict=True
         )
     ]
-    table = _table(label, corner, heat_map.features, rows, "roomy" if roomy else "dense")
+    table = _table(
+        label,
+        row or "Component",
+        heat_map.features,
+        rows,
+        "roomy" if roomy else "dense",
+        data_row=row or "component",
+    )
     return scroll_box(label, table, "tips")
 
 
@@ -62,7 +69,14 @@ def legend() -> Markup:
     )
 
 
-def _table(label: str, corner: str, names: list[str], rows: list[Markup], kind: str) -> Markup:
+def _table(
+    label: str,
+    corner: str,
+    names: list[str],
+    rows: list[Markup],
+    kind: str,
+    data_row: str | None = None,
+) -> Markup:
     titles = [
         element("th", element("span", shortened(name, _LONGEST_NAME)), scope="col", data_name=name)
         for name in names
@@ -70,9 +84,10 @@ def _table(label: str, corner: str, names: list[str], rows: list[Markup], kind: 
     return element(
         "table",
         element("caption", label),
-        element("thead", element("tr", element("td", corner, data_name=corner), titles)),
+        element("thead", element("tr", element("td", corner), titles)),
         element("tbody", rows),
         class_=f"heat {kind}",
+        data_row=data_row,
     )
 
 

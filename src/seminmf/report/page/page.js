@@ -41,7 +41,7 @@ function tipOf(mark) {
   if (mark.dataset.tip !== undefined) return mark.dataset.tip;
   const column = mark.closest("table").tHead.rows[0].cells[mark.cellIndex];
   const row = mark.parentNode.cells[0].textContent;
-  const kind = mark.closest("table").tHead.rows[0].cells[0].dataset.name;
+  const kind = mark.closest("table").dataset.row;
   return `${kind} ${row}, ${column.dataset.name}: ${mark.textContent}`;
 }
 

@@ -142,7 +142,7 @@ def _factor(factor: FactorView) -> Markup:
         element("h3", factor.name),
         element("p", f"{factor.title}: " + "; ".join(notes) + ".", class_="note"),
         chart,
-        signed_heat_map(label, heat_map, corner=factor.column_title),
+        signed_heat_map(label, heat_map, row=factor.column_title),
     )
 
 
