@@ -69,12 +69,12 @@ def in_a_stream(model: Any, X: NDArray, size: int) -> Any:
 def fits(
     X: NDArray, make: Callable[..., Any], variants: tuple[dict[str, Any], ...]
 ) -> Iterator[tuple[str, object, Any, float]]:
-    """Words, size of batches, the model and seconds of each fit, the full one first."""
+    """Words, size of batches, the model and CPU seconds of each fit, the full one first."""
 
     def timed(words: str, size: object, fit: Callable[[], Any]) -> tuple[str, object, Any, float]:
-        begin = time.perf_counter()
+        begin = time.process_time()
         model = fit()
-        return words, size, model, time.perf_counter() - begin
+        return words, size, model, time.process_time() - begin
 
     yield timed("all at once", "all", lambda: make().fit(X))
     for variant in variants:
@@ -98,7 +98,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     X, components = draw(options.samples)
-    head = ["model", "fit", "batch", "epochs", "seconds", "of the full fit", "behind"]
+    head = ["model", "fit", "batch", "epochs", "CPU seconds", "of the full fit", "behind"]
     print("\n".join(table_head([*head, "R²", "cosine"])))
     for name in options.groups:
         make, variants = GROUPS[name]
