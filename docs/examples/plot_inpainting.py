@@ -22,14 +22,14 @@ hidden = rng.random(image.shape) < 2 / 3
 gappy = np.where(hidden, np.nan, image)
 
 # %%
-# Patches of 10 × 10 pixels, a step of two apart. The mean of what is seen of a patch is taken
+# Patches of 8 × 8 pixels, a step of two apart. The mean of what is seen of a patch is taken
 # away, and added again at the end, so that components are patterns of light and shade.
 
-size, step = 10, 2
+size, step = 8, 2
 windows = sliding_window_view(gappy, (size, size))[::step, ::step]
 patches = windows.reshape(-1, size * size)
 means = np.nanmean(patches, axis=1, keepdims=True)
-model = SkellamSNMF(n_components=24, n_init=1, random_state=0).fit(patches - means)
+model = SkellamSNMF(n_components=18, n_init=1, random_state=0).fit(patches - means)
 filled = model.impute(patches - means) + means
 
 # %%
@@ -57,7 +57,7 @@ for panel, (title, pixels) in zip(axes.flat, pictures.items(), strict=False):
     panel.imshow(pixels, cmap=colours, vmin=0, vmax=255)
     panel.set(title=title, xticks=[], yticks=[])
 order = np.argsort(-model.amounts_.mean(axis=0))
-tiles = model.components_[order].reshape(4, 6, size, size)
+tiles = model.components_[order].reshape(3, 6, size, size)
 tiles = tiles / np.abs(tiles).max(axis=(2, 3), keepdims=True)
 tiles = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=np.nan)
 panel = axes[1, 1]

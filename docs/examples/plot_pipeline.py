@@ -38,7 +38,7 @@ pipelines = {
 shares = np.array([0.0, 0.3, 0.6])
 accuracy = {
     name: [
-        cross_val_score(pipeline, np.where(chance < share, np.nan, X), y, cv=4).mean()
+        cross_val_score(pipeline, np.where(chance < share, np.nan, X), y, cv=3).mean()
         for share in shares
     ]
     for name, pipeline in pipelines.items()

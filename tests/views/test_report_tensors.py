@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from pages import HOSTILE
+from tensors import CASES
 
-from seminmf import BayesianSkellamSNTF, SkellamSNTF
+from seminmf import BayesianSkellamSNTF, SkellamSNTF, plot
 from seminmf.report import report
 
 xarray = pytest.importorskip("xarray")
@@ -111,25 +112,27 @@ def test_times_are_lines():
     assert len(lines[0][1]["points"].split()) == 20
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names_change_nothing(name):
-    # Files and xarrays can hold other characters than half ones.
-    name = name.encode("utf-8", "replace").decode()
+def test_hostile_names_change_nothing():
+    # Files and xarrays cannot hold half characters.
+    names = [name.encode("utf-8", "replace").decode() for name in HOSTILE]
 
-    def page_of(text):
-        X = recording(text).rename(channel=text or "channel")
-        model = fit(X, CP, 2, "cr")
-        return report(model, X, title=text or " ", source=text or " ")
+    def page_of(names):
+        X = np.random.default_rng(3).gamma(1, size=(9, len(names), 4))
+        X[0, :, 0] = np.nan
+        X = xarray.DataArray(X, dims=("trial", names[0], "ms"), coords={names[0]: names})
+        return report(fit(X, CP, 2, "cr"), X, title=names[1], source=names[2])
 
-    html = page_of(name)
+    html = page_of(names)
     html.encode("utf-8")
-    first, other = (Reader(one).tags for one in (html, page_of(re.sub(r"\S", "h", name))))
+    harmless = page_of([re.sub(r"\S", "h", name) for name in names])
 
-    def structure(tags):
-        return [(tag, sorted(set(attributes) - {"title"})) for tag, attributes in tags]
+    def structure(page):
+        return [(tag, sorted(set(own) - {"title"})) for tag, own in Reader(page).tags]
 
-    assert structure(first) == structure(other)
+    assert structure(html) == structure(harmless)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
+    assert not re.search("x{201}", html)
+    assert names[1] in Reader(html).texts
 
 
 def test_nothing_comes_from_elsewhere():
@@ -153,6 +156,22 @@ def test_coupled_tables_and_long_axes():
     assert {"900 n × 5 j × 4 k", "900 n × 3 m", "0 to 2"} <= set(texts)
     assert len(html) < 400_000
     assert "profile" not in sections(report(model, {"ratings": X["ratings"]}))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_models_are_explained_and_drawn(name):
+    case = CASES[name]
+    X = case.data("integer", True)
+    model = SkellamSNTF(
+        case.model, case.n_components, signed=case.signed, likelihood="integer", tol=0.1, n_jobs=1
+    ).fit(X, factors=case.factors, frozen=case.frozen)
+    texts = Reader(report(model, None if name == "tied" else X)).texts
+    assert set(model.factors_) <= set(texts)
+    for ax in plot.factors(model):
+        ax.figure.canvas.draw()
+    if name == "tied":  # as `transform` does
+        with pytest.raises(ValueError, match="factors that belong to the samples"):
+            report(model, X)
 
 
 def test_what_is_worth_a_look():
