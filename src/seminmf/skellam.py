@@ -32,6 +32,7 @@ from ._estimators.noisy import (
 )
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
+from ._model.likelihoods import Dispersed
 from ._model.model import Priors
 
 SOLVERS = ("newton", "em")
@@ -327,7 +328,8 @@ class SkellamSNMF(NoisySkellamSNMF):
             run = partial(self._run, problem, runner, atoms, activations, found, random)
             n_init = self._n_starts(data) if found is None else 1
             best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], n_init)
-            self._note_solver(problem)
+            if self.batch_size is None:
+                self._note_solver(problem)
             self._publish(problem, best.result)
         starts = best if found is None else found
         self._publish_starts(starts.stability, starts.n_same)
@@ -400,7 +402,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         self, problem: Problem, runner: Runner, atoms: NDArray, random: RandomState
     ) -> Result[em.Factors]:
         result = self._run_batches(problem, runner, self._learn, atoms, random)
-        atoms = result.state.atoms
+        atoms, self.solver_ = result.state.atoms, result.state.solver
         state = em.Factors(solve_maximum(problem, atoms).astype(problem.dtype), atoms)
         return Result(state, [*result.objectives[1:], em.evaluate(problem, state)], result.reason)
 
@@ -432,7 +434,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.objective_ = value
         self._publish_stream()
         self._publish_explained(problem, self.activations_, warn=False)
-        self._note_solver(problem)
+        self.solver_ = self._stream.solver
         new = dispersion(problem, problem.data.total_weight * result.data_term)
         share = minibatch.step_weight(self._stream.n_steps - 1)
         self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new
@@ -456,7 +458,8 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
-        self.dispersion_ = dispersion_at(problem, result.state)
+        if self._likelihood() is not Dispersed:
+            self.dispersion_ = dispersion_at(problem, result.state, self.objective_)
         self._publish_noise(problem)
 
     def _refitting(self) -> tuple[SkellamSNMF, dict[str, NDArray]]:
