@@ -17,6 +17,7 @@ _VOCABULARY = {
     "max_iter=": "--max-iter ",
     "tol=": "--tol ",
     "Raise max_iter or tol": "Raise --max-iter or --tol",
+    "scale_features": "--scale",
 }
 
 
