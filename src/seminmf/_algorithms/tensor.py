@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +138,8 @@ class TensorProblem:
 
     model: TensorModel
     tables: tuple[Table, ...]
+    # What Newton's method goes over in turn (`tensor_newton.Mode`).
+    modes: tuple[Any, ...] = ()
 
     @property
     def dtype(self) -> np.dtype:

@@ -1,8 +1,8 @@
-"""The search for the noise of tensors: EM cycles, with the noise found anew from the residuals.
+"""The search for the noise of tensors: the noise is found anew from the residuals of the factors.
 
-It begins with all being noise. A round is a cycle of SQUAREM on the factors; every few rounds the
-variance of the noise is that of the residuals, and the dispersion follows it. What is maximised is
-−½ Σ ln σ² over all observed cells, by which starts can be compared.
+It begins with all being noise. A round is a cycle of SQUAREM on the factors, later a Newton step;
+every few rounds the variance of the noise is that of the residuals, and the dispersion follows it.
+What is maximised is −½ Σ ln σ² over all observed cells, by which starts can be compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import tensor_em
+from . import tensor_em, tensor_newton
 from .acceleration import AcceleratedState, squarem
 from .loop import Info, Stopping
 from .tensor import Table, TensorProblem
@@ -25,6 +25,8 @@ _EVERY, _LEAST_ROUNDS = 5, 80
 # The noise of each value of a letter is pooled with that of all by this share of its cells. In the
 # first rounds it is that of all: what is not fitted yet would else be taken for noise, and stay so.
 _POOLED, _POOLED_FIRST, _FIRST_ROUNDS = 0.02, 1e6, 60
+# Rounds before those of Newton's method, where there are rows for it.
+_NEWTON_FROM = 40
 # Variance of noise, against that of the data, that is as good as none.
 _LEAST_VARIANCE = 1e-9
 # At least this share of the cells is left to tell noise from what was fitted.
@@ -84,9 +86,13 @@ class NoiseSearch:
     def step(self, problem: Any, state: NoiseState) -> tuple[NoiseState, Info]:
         """One round."""
         own = self.problem_at(state.variances)
-        following, _ = squarem(tensor_em, own, AcceleratedState(state.point, state.reach))
+        reach = state.reach
+        if own.modes and state.age >= _NEWTON_FROM:
+            point, _ = tensor_newton.sweep_all(own, state.point)
+        else:
+            (point, reach), _ = squarem(tensor_em, own, AcceleratedState(state.point, reach))
         objective = self.evaluate(problem, state)
-        point, variances = following.point, state.variances
+        variances = state.variances
         if state.age % _EVERY == _EVERY - 1:
             found = [
                 self._variance(table, point, letter, before, state.age)
@@ -94,7 +100,7 @@ class NoiseSearch:
             ]
             point = self.rescale(point, variances, found)
             variances = type(variances)(*found)
-        return NoiseState(point, following.reach, variances, state.age + 1), Info(objective)
+        return NoiseState(point, reach, variances, state.age + 1), Info(objective)
 
     def evaluate(self, problem: Any, state: NoiseState) -> float:
         """−½ mean ln σ² of the cells."""

@@ -145,9 +145,7 @@ def _joint_prior(factors: Mapping[int, TensorFactor]) -> Gamma:
     )
 
 
-def row_atoms(
-    tables: Sequence[Table], columns: RowColumns, point: Sequence[NDArray]
-) -> NDArray:
+def row_atoms(tables: Sequence[Table], columns: RowColumns, point: Sequence[NDArray]) -> NDArray:
     """What each cell of the letter's factors is multiplied by, (2, columns, features)."""
     return np.concatenate([_atoms(one, columns, point) for one in tables], axis=2)
 
@@ -181,9 +179,7 @@ def _of_one_value(
             layout = view.layout.with_size(letter, 1)
             ones[number], view = np.ones(layout.n_cells), view._replace(layout=layout)
         views.append(view)
-    fixed = tuple(
-        (array, labels) for array, labels in side.fixed if letter not in labels
-    )
+    fixed = tuple((array, labels) for array, labels in side.fixed if letter not in labels)
     return side._replace(views=tuple(views), fixed=fixed).of(ones)
 
 

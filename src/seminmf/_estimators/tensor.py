@@ -16,6 +16,7 @@ from .._algorithms.acceleration import METHODS as ACCELERATIONS
 from .._algorithms.acceleration import accelerate
 from .._algorithms.loop import Result, Stopping
 from .._algorithms.tensor import TensorProblem
+from .._algorithms.tensor_newton import TensorNewton
 from .._algorithms.tensor_start import start
 from .._data.executor import local_executor
 from .._model.language import Plan, read, sizes_of
@@ -67,6 +68,7 @@ class BaseSNTF(TensorResults):
         activation_shape_prior: Any = 1.0,
         activation_rate_prior: Any = "auto",
         atom_shape_prior: Any = 1.0,
+        solver: str = "newton",
         acceleration: str | None = "squarem",
         n_init: int | str = "auto",
         max_iter: int = 3000,
@@ -86,6 +88,7 @@ class BaseSNTF(TensorResults):
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
+        self.solver = solver
         self.acceleration = acceleration
         self.n_init = n_init
         self.max_iter = max_iter
@@ -139,11 +142,24 @@ class BaseSNTF(TensorResults):
         self._fit(X, factors, frozen, sample_weight, checkpoint, checkpoint_every)
         return self
 
+    @property
+    def _newton(self) -> bool:
+        """Whether Newton's method is asked for."""
+        return self.solver == "newton"
+
+    def _loop_algorithm(self, problem: TensorProblem) -> Any:
+        """What the loop runs."""
+        self.solver_ = "newton" if problem.modes else "em"
+        if problem.modes:
+            return TensorNewton(self.acceleration)
+        return accelerate(self._algorithm, self.acceleration)
+
     def _first(self, problem: TensorProblem, arrays: list[NDArray]) -> list[NDArray]:
         """The algorithm's arrays at factors to start from."""
         return arrays
 
     def _check_parameters(self) -> None:
+        check.check_choice("solver", self.solver, ("newton", "em"))
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
         if not check.is_auto(self.n_init):
             check.check_count("n_init", self.n_init)
@@ -196,6 +212,8 @@ class BaseSNTF(TensorResults):
                 self._variational,
                 self._auto_rates(model),
             )
+            if self._newton:
+                draft = draft.with_rows(arrays)
             levels, point, interrupted = self._find_levels(draft, runner, random)
             problem = draft.problem(levels)
             fitted = Fitted(
@@ -255,7 +273,7 @@ class BaseSNTF(TensorResults):
         runner: Runner,
     ) -> Best:
         """The best of the runs from all starts."""
-        algorithm = accelerate(self._algorithm, self.acceleration)
+        algorithm = self._loop_algorithm(problem)
         results: list[Result] = []
         while len(results) < n_init and not (results and results[-1].interrupted):
             result = runner.run(algorithm, problem, begin, self._description, stopping)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._algorithms.tensor import Table, TensorModel, TensorProblem
+from .._algorithms.tensor_newton import Mode
+from .._algorithms.tensor_rows import RowColumns, row_data
 from .._data.dense import DenseSource
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS
 from .._model.language import Observation
-from .._model.split import Split
+from .._model.split import MOST_COPIED, Split
 from .tensor_build import (
     Blueprint,
     Given,
@@ -26,6 +29,7 @@ from .tensor_build import (
     unfolded,
 )
 from .tensor_levels import Levels, Wanted, unit_of
+from .tensor_modes import Rows, rows_of, tables_with
 
 # κ, the price of an amount in units of the noise.
 _PRICE = 0.3
@@ -63,6 +67,13 @@ def observe(
     return Observed(observation, own, data)
 
 
+class Turned(NamedTuple):
+    """The factors of a letter that Newton's method goes over, and the tensors with it as rows."""
+
+    rows: Rows
+    tables: dict[str, Observed]
+
+
 class Draft(NamedTuple):
     """What is known before the levels are."""
 
@@ -75,6 +86,7 @@ class Draft(NamedTuple):
     executor: Any
     variational: bool
     auto_rates: frozenset[str]
+    turned: Mapping[str, Turned] = MappingProxyType({})
 
     @property
     def priors_speak(self) -> bool:
@@ -104,7 +116,42 @@ class Draft(NamedTuple):
             own.table(self.model, self.wants[name], levels[name], self.executor)
             for name, own in self.observed.items()
         )
-        return TensorProblem(TensorModel(factors, has_rates=self.variational), tables)
+        model = TensorModel(factors, has_rates=self.variational)
+        modes = () if self.variational else tuple(self._modes(levels))
+        return TensorProblem(model, tables, modes)
+
+    def with_rows(self, arrays: Mapping[str, NDArray]) -> Draft:
+        """The same with the tensors once more for each letter that Newton's method goes over."""
+        too_many = max(math.prod(own.split.shape) for own in self.observed.values()) > MOST_COPIED
+        kinds = {(want.kind, want.letter is None) for want in self.wants.values()}
+        if np.any(self.weights != 1) or too_many or len(kinds) > 1:
+            return self
+        turned = {}
+        for letter, rows in rows_of(self.model, self._fixed).items():
+            left = frozenset(rows.names)
+            tables = {
+                one.name: observe(self.model, one, arrays[one.name], self.weights, (letter,), left)
+                for one in tables_with(self.model, letter)
+            }
+            turned[letter] = Turned(rows, tables)
+        return self._replace(turned=turned)
+
+    @property
+    def _fixed(self) -> frozenset[str]:
+        """Factors that Newton's method cannot move: some of it is frozen, or has no flat prior."""
+        frozen = {name for name, own in self.given.items() if own.frozen.any()}
+        return frozenset(frozen | {n for n, own in self.priors.items() if np.any(own.shape != 1)})
+
+    def _modes(self, levels: Mapping[str, Levels]) -> Iterator[Mode]:
+        """What Newton's method goes over."""
+        model = self.model
+        for letter, (rows, observed) in self.turned.items():
+            tables = tuple(
+                own.table(model, self.wants[name], levels[name], self.executor)
+                for name, own in observed.items()
+            )
+            layouts = {model.names.index(name): model.layout(name) for name in rows.names}
+            yield Mode(RowColumns.of(letter, layouts), tables, row_data(tables), rows.pushes)
 
     def _priced(self, levels: Mapping[str, Levels]) -> dict[str, PriorValues]:
         """The priors, with the rates of units that are to be found where there is noise."""
