@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from tensors import CASES
 
 from seminmf import BayesianSkellamSNTF, SkellamSNTF, load, plot
@@ -381,3 +382,58 @@ def test_transform_needs_factors_of_the_samples():
     model = SkellamSNTF(case.model, 2, signed="r", likelihood="integer", tol=1e-2).fit(X)
     with pytest.raises(ValueError, match="transform needs factors that belong to the samples"):
         model.transform(X)
+
+
+def _with_intercept(random):
+    activations, maps = random.gamma(0.7, size=(60, 2)), random.normal(size=(12, 2))
+    courses = random.gamma(1, size=(8, 2))
+    X = np.einsum("nr,jr,kr->njk", activations, maps, courses) + 5
+    return X + 0.3 * random.normal(size=X.shape)
+
+
+def test_columns_of_ones_that_stay_are_an_intercept():
+    X = _with_intercept(np.random.default_rng(0))
+    ones = {}
+    for name, size in (("nr", 60), ("kr", 8)):
+        ones[name] = np.full((size, 3), np.nan)
+        ones[name][:, 2] = 1
+    model = SkellamSNTF("nr,jr,kr->njk", 3, signed="jr", random_state=0, n_init=2)
+    model.fit(X, factors=ones, frozen={"nr": [2], "kr": [2]})
+    assert_allclose(model.factors_["jr"][:, 2], 5, atol=0.25)
+    assert_allclose(model.factors_["nr"][:, 2], 1)
+    assert_allclose(model.noise_, 0.3, rtol=0.15)
+
+
+def test_a_frozen_term_of_ones_is_an_intercept():
+    X = _with_intercept(np.random.default_rng(1))
+    model = SkellamSNTF("nr,jr,kr + n,j,k -> njk", 2, signed="jr", random_state=0, n_init=2)
+    model.fit(X, factors={"n": np.ones(60), "k": np.ones(8)}, frozen={"n": True, "k": True})
+    assert_allclose(model.factors_["j"], 5, atol=0.25)
+    assert_allclose(model.noise_, 0.3, rtol=0.15)
+
+
+def test_newton_goes_further_than_em_and_says_what_it_was():
+    random = np.random.default_rng(0)
+    X = np.einsum("nr,jr,kr->njk", *(random.gamma(1, size=(size, 3)) for size in (20, 9, 8)))
+    X += random.normal(size=X.shape)
+    options = {"dispersion": 0.0, "tol": 0, "max_iter": 40, "random_state": 0}
+    fits = {}
+    for solver in ("newton", "em"):
+        model = SkellamSNTF("nr,jr,kr->njk", 3, signed="jr", solver=solver, **options)
+        with pytest.warns(ConvergenceWarning):
+            fits[solver] = model.fit(X)
+        assert model.solver_ == solver
+    assert fits["newton"].objective_ > fits["em"].objective_
+    weighted = SkellamSNTF("nr,jr,kr->njk", 3, signed="jr", **options)
+    with pytest.warns(ConvergenceWarning):
+        assert weighted.fit(X, sample_weight=np.arange(1, 21)).solver_ == "em"
+
+
+def test_several_starts_say_how_stable_components_are():
+    random = np.random.default_rng(0)
+    X = np.einsum("nr,jr,kr->njk", *(random.gamma(0.5, size=(size, 2)) for size in (20, 9, 8)))
+    X += 0.01 * random.normal(size=X.shape)
+    model = SkellamSNTF("nr,jr,kr->njk", 2, signed="jr", n_init=3, random_state=0).fit(X)
+    assert (model.component_stability_["r"] > 0.99).all()
+    single = SkellamSNTF("nr,jr,kr->njk", 2, signed="jr", n_init=1, random_state=0).fit(X)
+    assert np.isnan(single.component_stability_["r"]).all()

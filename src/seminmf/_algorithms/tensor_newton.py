@@ -9,7 +9,7 @@ From a random start this runs into poor optima: the first cycles are EM's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -70,12 +70,19 @@ class Mode(NamedTuple):
         All of them as one matrix.
     pushes : tuple of Push
         For those of the factors that sum to 1, up to the unit: far ones first.
+    constant : frozenset of int
+        Factors that stay, and are the same for all values of the letter: they are background.
     """
 
     columns: RowColumns
     tables: tuple[Table, ...]
     data: Data
     pushes: tuple[Push, ...]
+    constant: frozenset[int] = frozenset()
+
+    def parts(self, widths: Mapping[int, int]) -> dict[int, slice]:
+        """Which columns each factor has."""
+        return {n: slice(at, at + widths[n]) for n, at in self.columns.first.items()}
 
 
 class NewtonState(NamedTuple):
@@ -149,33 +156,39 @@ def _sweep(problem: TensorProblem, mode: Mode, arrays: list[NDArray]) -> list[ND
     prices = _prices(problem, mode, arrays)
     own = {n: tensors[n].layout for n in columns.first}
     rows = {n: as_rows(layout, columns.letter, arrays[n]) for n, layout in own.items()}
+    parts = mode.parts({n: values.shape[1] for n, values in rows.items()})
+    moving = [n for n in own if n not in mode.constant]
     rates = [
-        as_rows(layout, columns.letter, np.broadcast_to(prices[n], layout.shape))
-        for n, layout in own.items()
+        as_rows(own[n], columns.letter, np.broadcast_to(prices[n], own[n].shape)) for n in moving
     ]
     prior = Gamma(np.ones((1, 1)), _one_row(np.concatenate(rates, axis=1)))
-    rest = row_problem(mode.tables, columns.n_columns, mode.data, prior)
-    atoms = row_atoms(mode.tables, columns, arrays).astype(problem.dtype, copy=False)
-    values = np.concatenate(list(rows.values()), axis=1).astype(problem.dtype, copy=False)
+    atoms = row_atoms(mode.tables, columns, arrays)
+    known = np.zeros((2, atoms.shape[2]))
+    for n in mode.constant:
+        known += np.einsum("c,sci->si", rows[n][0], atoms[:, parts[n]])
+    rest = row_problem(mode.tables, columns.n_columns, mode.data, prior, known)
+    atoms = np.concatenate([atoms[:, parts[n]] for n in moving], axis=1)
+    values = np.concatenate([rows[n] for n in moving], axis=1)
     found = sweep(
         mode.data.source,
         RowProblems(
             rest.model.likelihood,
             Maximum(1.0),
             prior,
-            np.ascontiguousarray(atoms),
+            np.ascontiguousarray(atoms, dtype=problem.dtype),
             np.ones(len(values)),
             rest.model.background,
         ),
-        np.array(values, order="C"),
+        np.array(values, dtype=problem.dtype, order="C"),
         ONE_STEP,
         rest.executor,
         gains=np.full(len(values), np.inf),
     ).activations
-    before = list(arrays)
-    for n, first in columns.first.items():
-        part = found[:, first : first + rows[n].shape[1]]
-        arrays[n] = from_rows(own[n], columns.letter, part)
+    before, at = list(arrays), 0
+    for n in moving:
+        width = rows[n].shape[1]
+        arrays[n] = from_rows(own[n], columns.letter, found[:, at : at + width])
+        at += width
     for push in mode.pushes:
         _normalise(problem, push, arrays, before)
     return arrays
@@ -226,7 +239,7 @@ def _prices(
         prices[push.factor] = np.broadcast_to(price[:, None], layout.shape)
         paid[push.factor] = arrays[push.factor] * price[:, None]
     for n in mode.columns.first:
-        if tensors[n].is_free:
+        if tensors[n].is_free and n not in mode.constant:
             prices[n] = tensors[n].prior.rate
     return prices
 

@@ -1,15 +1,16 @@
 """The search for the noise of tensors: the noise is found anew from the residuals of the factors.
 
-It begins with all being noise. A round is a cycle of SQUAREM on the factors, later a Newton step;
-every few rounds the variance of the noise is that of the residuals, and the dispersion follows it.
-What is maximised is −½ Σ ln σ² over all observed cells, by which starts can be compared.
+It begins with all being noise. A round is a cycle of SQUAREM on the factors, or for the best of
+several starts a Newton step; every few rounds the variance of the noise is that of the residuals,
+and the dispersion follows it. What is maximised is −½ Σ ln σ² over all observed cells, by which
+starts can be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,6 @@ _EVERY, _LEAST_ROUNDS = 5, 80
 # The noise of each value of a letter is pooled with that of all by this share of its cells. In the
 # first rounds it is that of all: what is not fitted yet would else be taken for noise, and stay so.
 _POOLED, _POOLED_FIRST, _FIRST_ROUNDS = 0.02, 1e6, 60
-# Rounds before those of Newton's method, where there are rows for it.
-_NEWTON_FROM = 40
 # Variance of noise, against that of the data, that is as good as none.
 _LEAST_VARIANCE = 1e-9
 # At least this share of the cells is left to tell noise from what was fitted.
@@ -47,11 +46,21 @@ class NoiseStopping(Stopping):
 
     __slots__ = ()
 
+    least_rounds: ClassVar[int] = _LEAST_ROUNDS
+
     def is_met(self, objectives: list[float]) -> bool:
         """Whether it does."""
-        return len(objectives) > _LEAST_ROUNDS and abs(
+        return len(objectives) > max(self.least_rounds, self.window) and abs(
             objectives[-1] - objectives[-1 - self.window]
         ) <= self.tol * abs(objectives[-1] - objectives[0] + 1.0)
+
+
+class EndStopping(NoiseStopping):
+    """The same for a search that goes on from where another one ended."""
+
+    __slots__ = ()
+
+    least_rounds: ClassVar[int] = 0
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,15 @@ class NoiseSearch:
         Of each tensor, the letter whose values have their own noise; "" for those that have none.
     share_fitted : float
         How many numbers are fitted for each observed cell.
+    by_newton : bool
+        Whether a round is a Newton step, for factors that have rows.
     """
 
     problem_at: Callable[[Any], TensorProblem]
     rescale: Callable[[Any, Any, Any], Any]
     letters: tuple[str, ...]
     share_fitted: float
+    by_newton: bool = False
 
     def start(self, problem: Any, point: NoiseState) -> NoiseState:
         """The point itself."""
@@ -87,7 +99,7 @@ class NoiseSearch:
         """One round."""
         own = self.problem_at(state.variances)
         reach = state.reach
-        if own.modes and state.age >= _NEWTON_FROM:
+        if self.by_newton:
             point, _ = tensor_newton.sweep_all(own, state.point)
         else:
             (point, reach), _ = squarem(tensor_em, own, AcceleratedState(state.point, reach))

@@ -101,8 +101,14 @@ def row_data(tables: Sequence[Table]) -> Data:
     return Data(DenseSource(X), summarise_rows(X), first.weights)
 
 
-def row_problem(tables: Sequence[Table], n_columns: int, data: Data, prior: Gamma) -> Problem:
-    """The problem of the rows of `row_data`."""
+def row_problem(
+    tables: Sequence[Table],
+    n_columns: int,
+    data: Data,
+    prior: Gamma,
+    known: NDArray | None = None,
+) -> Problem:
+    """The problem of the rows of `row_data`; `known` (2, features) are rates that all rows have."""
     first = tables[0].problem
     likelihood = first.model.likelihood
     if len(tables) > 1:
@@ -110,12 +116,15 @@ def row_problem(tables: Sequence[Table], n_columns: int, data: Data, prior: Gamm
     noise = np.concatenate([_noise(table) for table in tables], axis=1)
     if not noise.any():
         noise = np.zeros((1, 1))
+    intercept = np.zeros(1)
+    if known is not None and known.any():
+        noise, intercept = noise + known.mean(axis=0), known[0] - known[1]
     model = Model.of(
         likelihood,
         Priors(prior, first.model.atoms.prior),
         np.zeros(n_columns, dtype=bool),
     )
-    background = Background(noise, np.zeros(1))
+    background = Background(noise, intercept)
     return Problem(model._replace(background=background), data, first.executor)
 
 

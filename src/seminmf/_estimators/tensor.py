@@ -26,7 +26,7 @@ from . import validation as check
 from .checkpoint import unlocks_checkpoint
 from .runs import Best, Runner
 from .tensor_build import Blueprint, PriorValues, blueprint
-from .tensor_cells import drops, explained
+from .tensor_cells import drops, explained, stability
 from .tensor_data import open_tensors
 from .tensor_draft import Draft, Observed, observe
 from .tensor_fitted import Fitted, point_of, with_dispersion
@@ -214,7 +214,7 @@ class BaseSNTF(TensorResults):
             )
             if self._newton:
                 draft = draft.with_rows(arrays)
-            levels, point, interrupted = self._find_levels(draft, runner, random)
+            levels, point, interrupted, found = self._find_levels(draft, runner, random)
             problem = draft.problem(levels)
             fitted = Fitted(
                 model, wants, problem.model.tensors, None, levels, draft.known(levels)[1], labels
@@ -223,12 +223,15 @@ class BaseSNTF(TensorResults):
             begin = partial(self._begin, problem, draft.starts(levels), point, random)
             n_init = self._n_starts() if point is None else 1
             stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
-            best = self._best_of(problem, begin, finish, n_init, stopping, runner)
+            results, last = self._runs(problem, begin, finish, n_init, stopping, runner)
+            best = Best(results[0], last, np.full(1, np.nan), 1)
             if interrupted:
                 ended = best.result._replace(reason="interrupted")
                 best = best._replace(result=ended, last=ended)
             self._end(best)
             self._publish(problem, fitted._replace(state=best.result.state), best)
+            ends = [fitted._replace(state=one.state).means(self._variational) for one in results]
+            self.component_stability_ = stability(model, found or ends)
 
     def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
         free = {name for name, role in model.network.roles.items() if role.is_free}
@@ -258,12 +261,12 @@ class BaseSNTF(TensorResults):
             name: without_noise(want, draft.observed[name].data, priors_speak=draft.priors_speak)
             for name, want in draft.wants.items()
         }
-        return Found(levels, None, False)
+        return Found(levels, None, False, [])
 
     def _n_starts(self, automatic: int = 1) -> int:
         return automatic if check.is_auto(self.n_init) else int(self.n_init)
 
-    def _best_of(
+    def _runs(
         self,
         problem: TensorProblem,
         begin: Callable[[], Any],
@@ -271,15 +274,15 @@ class BaseSNTF(TensorResults):
         n_init: int,
         stopping: Stopping,
         runner: Runner,
-    ) -> Best:
-        """The best of the runs from all starts."""
+    ) -> tuple[list[Result], Result]:
+        """The runs from all starts, the best one first; and the last one."""
         algorithm = self._loop_algorithm(problem)
         results: list[Result] = []
         while len(results) < n_init and not (results and results[-1].interrupted):
             result = runner.run(algorithm, problem, begin, self._description, stopping)
             results.append(finish(result) if result.converged else result)
-        best = max(results, key=lambda result: result.objectives[-1])
-        return Best(best, results[-1], np.full(1, np.nan), 1)
+        last = results[-1]
+        return sorted(results, key=lambda result: result.objectives[-1], reverse=True), last
 
     def _begin(
         self,

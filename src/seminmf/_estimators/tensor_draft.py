@@ -127,7 +127,7 @@ class Draft(NamedTuple):
         if np.any(self.weights != 1) or too_many or len(kinds) > 1:
             return self
         turned = {}
-        for letter, rows in rows_of(self.model, self._fixed).items():
+        for letter, rows in rows_of(self.model, self._fixed, self._constant).items():
             left = frozenset(rows.names)
             tables = {
                 one.name: observe(self.model, one, arrays[one.name], self.weights, (letter,), left)
@@ -142,6 +142,17 @@ class Draft(NamedTuple):
         frozen = {name for name, own in self.given.items() if own.frozen.any()}
         return frozenset(frozen | {n for n, own in self.priors.items() if np.any(own.shape != 1)})
 
+    @property
+    def _constant(self) -> frozenset[tuple[str, str]]:
+        """Factors that stay altogether, with the letters that make no difference in them."""
+        found = set()
+        for name, own in self.given.items():
+            for n, axis in enumerate(self.model.plan.factors[name], start=1):
+                same = own.is_frozen and np.ptp(own.parts, axis=n).max() == 0
+                if same and own.parts.any():
+                    found.add((name, str(axis)))
+        return frozenset(found)
+
     def _modes(self, levels: Mapping[str, Levels]) -> Iterator[Mode]:
         """What Newton's method goes over."""
         model = self.model
@@ -151,7 +162,9 @@ class Draft(NamedTuple):
                 for name, own in observed.items()
             )
             layouts = {model.names.index(name): model.layout(name) for name in rows.names}
-            yield Mode(RowColumns.of(letter, layouts), tables, row_data(tables), rows.pushes)
+            columns, data = RowColumns.of(letter, layouts), row_data(tables)
+            constant = frozenset(model.names.index(name) for name in rows.constant)
+            yield Mode(columns, tables, data, rows.pushes, constant)
 
     def _priced(self, levels: Mapping[str, Levels]) -> dict[str, PriorValues]:
         """The priors, with the rates of units that are to be found where there is noise."""

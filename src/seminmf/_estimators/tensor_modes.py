@@ -16,10 +16,15 @@ class Rows(NamedTuple):
 
     names: tuple[str, ...]
     pushes: tuple[Push, ...]
+    constant: frozenset[str]
 
 
-def rows_of(model: Blueprint, fixed: frozenset[str]) -> dict[str, Rows]:
+def rows_of(
+    model: Blueprint, fixed: frozenset[str], constant: frozenset[tuple[str, str]]
+) -> dict[str, Rows]:
     """By the letters that have rows; factors that are `fixed` must not move along.
+
+    Those that stay altogether and are the same for all values of a letter are `constant` in it.
 
     None where letters are shifted: what the rows cannot reach decides there, and SQUAREM alone is
     as good and simpler.
@@ -29,11 +34,13 @@ def rows_of(model: Blueprint, fixed: frozenset[str]) -> dict[str, Rows]:
         return found
     for letter in model.plan.observed:
         names = _factors_of(model, letter)
-        pushes = tuple(_pushes(model, names))
+        still = frozenset(name for name in names if (name, letter) in constant)
+        names_moving = [name for name in names if name not in still]
+        pushes = tuple(_pushes(model, names_moving))
         touched = {n for push in pushes for n in (push.factor, *(r.factor for r in push.receivers))}
-        moving = {model.names[n] for n in touched} | set(names)
-        if names and not moving & fixed and _pushable(model, names):
-            found[letter] = Rows(tuple(names), pushes)
+        moving = {model.names[n] for n in touched} | set(names_moving)
+        if names_moving and not moving & fixed and _pushable(model, names_moving):
+            found[letter] = Rows(tuple(names), pushes, still)
     return found
 
 
