@@ -19,6 +19,7 @@ from .._algorithms.tensor import TensorProblem
 from .._algorithms.tensor_newton import TensorNewton
 from .._algorithms.tensor_start import start
 from .._data.executor import local_executor
+from .._data.tensors import blocks_of
 from .._model.language import Plan, read, sizes_of
 from .._model.likelihoods import Dispersed, Real
 from .._numerics.compiled import announced
@@ -116,8 +117,9 @@ class BaseSNTF(TensorResults):
         Parameters
         ----------
         X : array-like with an axis for each letter after "->", or dict of them
-            Data, NaN where not observed; a dict by the names of tensors if `model` is one. The
-            axes of an `xarray.DataArray` or a DataFrame are what the factors are labelled with.
+            Data, NaN where not observed; a dict by the names of tensors if `model` is one. Of sparse
+            arrays of any number of axes what is not stored is a gap; large memory maps, HDF5, Zarr
+            and Dask arrays are read in slices of the first axis. The axes of an `xarray.DataArray` or a DataFrame are what the factors are labelled with.
         y : None
             Not used.
         factors : dict of array-like, default=None
@@ -299,7 +301,7 @@ class BaseSNTF(TensorResults):
         self,
         problem: TensorProblem,
         fitted: Fitted,
-        arrays: Mapping[str, NDArray],
+        arrays: Mapping[str, Any],
         executor: Any,
         result: Result,
     ) -> Result:
@@ -335,23 +337,25 @@ def _is_limit(fitted: Fitted) -> bool:
 class _Sources(NamedTuple):
     """Arrays that tell the data of a fit from others."""
 
-    arrays: dict[str, NDArray]
+    arrays: dict[str, Any]
 
     def parts(self) -> Iterator[NDArray]:
         """All of them."""
-        return iter(self.arrays.values())
+        for array in self.arrays.values():
+            yield from (array,) if isinstance(array, np.ndarray) else array.parts()
 
 
-def _least(arrays: Mapping[str, NDArray]) -> float:
+def _least(arrays: Mapping[str, Any]) -> float:
     """The smallest number of all tensors."""
-    return min(float(np.nanmin(array, initial=0.0)) for array in arrays.values())
+    parts = (part for array in arrays.values() for part in blocks_of(array))
+    return min(float(np.fmin.reduce(part, axis=None, initial=0.0)) for part in parts)
 
 
 def _check_signs(
     plan: Plan,
     signed: tuple[str, ...],
     wants: Mapping[str, Wanted],
-    arrays: Mapping[str, NDArray],
+    arrays: Mapping[str, Any],
 ) -> None:
     """Refuse numbers below 0 in a tensor that has neither a sign, a difference nor noise."""
     for observation in plan.observations:

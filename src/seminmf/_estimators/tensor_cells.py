@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .._algorithms.tensor import Table
 from .._algorithms.tensor_residuals import residuals
+from .._data.tensors import dense_of
 from .._kernels.em.estep import evaluate_cells
 from .._model.language import Observation, axis_size
 from .tensor_build import Blueprint
@@ -189,7 +190,7 @@ def sources_of(samples: Samples, parts: Parts, letter: str) -> dict[str, NDArray
     fitted = samples.fitted
     found = {}
     for one in fitted.model.plan.observations:
-        x, levels = samples.arrays[one.name].astype(np.float64), fitted.levels[one.name]
+        x, levels = dense_of(samples.arrays[one.name]).astype(np.float64), fitted.levels[one.name]
         likelihood = fitted.wants[one.name].kind(1.0, levels.unit)
         rates = fitted.rates(parts, one) + fitted.noise_rates(one)
         cells = evaluate_cells(likelihood, x, *rates)

@@ -14,8 +14,9 @@ from .._algorithms.tensor import Table, TensorModel, TensorProblem
 from .._algorithms.tensor_newton import Mode
 from .._algorithms.tensor_rows import RowColumns, row_data
 from .._data.dense import DenseSource
-from .._data.source import Data
+from .._data.source import BlockSource, Data
 from .._data.summary import ANY_NUMBERS
+from .._data.tensors import SlicedTensor
 from .._model.language import Observation
 from .._model.split import MOST_COPIED, Split
 from .tensor_build import (
@@ -52,19 +53,31 @@ class Observed(NamedTuple):
 def observe(
     model: Blueprint,
     observation: Observation,
-    array: NDArray,
+    array: Any,
     weights: NDArray,
     rows: tuple[str, ...] | None = None,
     left: frozenset[str] | None = None,
 ) -> Observed:
     """An observed tensor as a matrix; `rows` and `left` choose how (`split`)."""
     own = model.split(observation, rows, left)
-    source = DenseSource(unfolded(model, observation, own, array))
+    source = _source(model, observation, own, array)
     row_weights = np.ones(own.n_rows)
     if observation.output[0] == model.plan.sample and len(weights) == own.shape[0]:
         row_weights = np.repeat(weights, own.n_rows // own.shape[0])
     data = Data(source, source.summarise(ANY_NUMBERS), row_weights)
     return Observed(observation, own, data)
+
+
+def _source(model: Blueprint, observation: Observation, own: Split, array: Any) -> BlockSource:
+    """Where the samples of an observed tensor are."""
+    if isinstance(array, np.ndarray):
+        return DenseSource(unfolded(model, observation, own, array))
+    padding = observation.padding(model.sizes)
+    order = [observation.output.index(letter) for letter in (*own.rows, *own.features)]
+    in_order = order == sorted(order) and not any(padding.values())
+    if isinstance(array, SlicedTensor) and not in_order:
+        return DenseSource(unfolded(model, observation, own, array.dense()))
+    return array.source(order, [padding[letter] for letter in observation.output], len(own.rows))
 
 
 class Turned(NamedTuple):
@@ -120,11 +133,12 @@ class Draft(NamedTuple):
         modes = () if self.variational else tuple(self._modes(levels))
         return TensorProblem(model, tables, modes)
 
-    def with_rows(self, arrays: Mapping[str, NDArray]) -> Draft:
+    def with_rows(self, arrays: Mapping[str, Any]) -> Draft:
         """The same with the tensors once more for each letter that Newton's method goes over."""
         too_many = max(math.prod(own.split.shape) for own in self.observed.values()) > MOST_COPIED
         kinds = {(want.kind, want.letter is None) for want in self.wants.values()}
-        if np.any(self.weights != 1) or too_many or len(kinds) > 1:
+        in_memory = all(isinstance(array, np.ndarray) for array in arrays.values())
+        if np.any(self.weights != 1) or too_many or len(kinds) > 1 or not in_memory:
             return self
         turned = {}
         for letter, rows in rows_of(self.model, self._fixed, self._constant).items():

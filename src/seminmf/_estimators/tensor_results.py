@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.executor import local_executor
 from .._data.summary import Accepted
+from .._data.tensors import dense_of
 from . import validation as check
 from .frame import FitFrame
 from .tensor_cells import amounts_of, explained, log_densities, sources_of, tensors_of
@@ -151,7 +152,7 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         samples = self._solved(X)
         filled = {}
         for one, expected in self._expected(samples).items():
-            array = samples.arrays[one]
+            array = dense_of(samples.arrays[one])
             values = np.where(np.isnan(array), expected.astype(array.dtype), array)
             given = X.get(one) if isinstance(X, Mapping) else X
             filled[one] = values if given is None else like(given, values)
@@ -193,7 +194,7 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         parts = self._parts_of(samples)
         terms = np.concatenate(
             [
-                log_densities(samples.fitted, parts, one, samples.arrays[one.name])
+                log_densities(samples.fitted, parts, one, dense_of(samples.arrays[one.name]))
                 for one in samples.fitted.model.plan.observations
             ]
         )
