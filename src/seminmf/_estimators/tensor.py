@@ -117,9 +117,10 @@ class BaseSNTF(TensorResults):
         Parameters
         ----------
         X : array-like with an axis for each letter after "->", or dict of them
-            Data, NaN where not observed; a dict by the names of tensors if `model` is one. Of sparse
-            arrays of any number of axes what is not stored is a gap; large memory maps, HDF5, Zarr
-            and Dask arrays are read in slices of the first axis. The axes of an `xarray.DataArray` or a DataFrame are what the factors are labelled with.
+            Data, NaN where not observed; a dict by the names of tensors if `model` is one. Of
+            sparse arrays of any number of axes what is not stored is a gap; large memory maps,
+            HDF5, Zarr and Dask arrays are read in slices of the first axis. The axes of an
+            `xarray.DataArray` or a DataFrame are what the factors are labelled with.
         y : None
             Not used.
         factors : dict of array-like, default=None
