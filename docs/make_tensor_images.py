@@ -21,7 +21,7 @@ IMAGES = HERE / "images"
 def main() -> None:
     """Write both pictures, of the models that the page fits."""
     names = run_page()
-    (IMAGES / "tensor_factors.png").write_bytes(png(plot.factors(names["model"])[0].figure))
+    (IMAGES / "tensor_factors.png").write_bytes(png(plot.factors(names["labelled"])[0].figure))
     (IMAGES / "tensor_spikes.png").write_bytes(png(draw_spikes(names)))
 
 

@@ -31,4 +31,10 @@ def chunked(array):
     return da.from_array(array, chunks=(4, -1))
 
 
+def stored_chunks(array):
+    """The same with sparse chunks."""
+    whole = da.from_array(array, chunks=(40, -1))
+    return whole.map_blocks(stored, meta=stored(array[:0]))
+
+
 KINDS = {"array": np.asarray, "sparse": stored, "disk": Sliced, "dask": chunked}

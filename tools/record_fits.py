@@ -101,6 +101,8 @@ KINDS: dict[str, Callable[[NDArray], Any]] = {
     "dask": lambda X: as_chunks(with_gaps(X)),
 }
 DATA = {"real": reals, "integer": integers}
+# Without a search for it.
+DISPERSION = {"real": 0.0, "integer": 1.0}
 
 
 def all_fits() -> Iterator[tuple[str, Callable[[], Any], Any, dict[str, Any]]]:
@@ -117,9 +119,8 @@ def _by_kind() -> Iterator[tuple]:
         common = {"likelihood": likelihood, "random_state": 1, "max_iter": 60}
         for solver, acceleration in (("newton", "squarem"), ("em", "squarem"), ("em", None)):
             name = f"{likelihood} {kind} {solver} {acceleration}"
-            model = SkellamSNMF(
-                3, dispersion=0.0, solver=solver, acceleration=acceleration, **common
-            )
+            options = {"solver": solver, "acceleration": acceleration}
+            model = SkellamSNMF(3, dispersion=DISPERSION[likelihood], **options, **common)
             yield name, model, X, {}
         yield f"{likelihood} {kind} VB", BayesianSkellamSNMF(3, **common), X, {}
     for kind, solver in product(("dense", "gaps", "disk"), ("hals", "multiplicative")):
@@ -187,15 +188,11 @@ def _by_size() -> Iterator[tuple]:
         X = DATA[likelihood](shape)
         common = {"likelihood": likelihood, "random_state": 1, "max_iter": 15}
         name = f"{likelihood} {shape}"
-        yield f"{name} newton", SkellamSNMF(shape[2], dispersion=0.0, **common), X, {}
+        known = {"dispersion": DISPERSION[likelihood], **common}
+        yield f"{name} newton", SkellamSNMF(shape[2], **known), X, {}
         yield f"{name} VB", BayesianSkellamSNMF(shape[2], **common), X, {}
         stored = as_sparse(with_gaps(X, 0.8))
-        yield (
-            f"{name} sparse",
-            SkellamSNMF(shape[2], dispersion=0.0, solver="em", **common),
-            stored,
-            {},
-        )
+        yield f"{name} sparse", SkellamSNMF(shape[2], solver="em", **known), stored, {}
 
 
 def record_fit(name: str, model: Any, X: Any, arguments: dict[str, Any]) -> Record:

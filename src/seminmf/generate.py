@@ -155,8 +155,8 @@ def _check_range(activations: NDArray[np.float64], M: float) -> None:
         )
 
 
-def _count(name: str, value: object) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, found {value!r}.")
     return int(value)
 
@@ -174,10 +174,10 @@ def _deviation(noise: ArrayLike, n_features: int) -> NDArray[np.float64]:
     return values
 
 
-def _number_of_matrices(M: object) -> float:
+def _number_of_matrices(M: Any) -> float:
     if isinstance(M, float) and M == np.inf:
         return np.inf
-    if not isinstance(M, Integral) or isinstance(M, bool) or M < 1:
+    if isinstance(M, bool) or not isinstance(M, Integral) or M < 1:
         raise ValueError(f"M must be an integer of at least 1 or np.inf, found {M!r}.")
     return int(M)
 

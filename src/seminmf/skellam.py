@@ -405,7 +405,8 @@ class SkellamSNMF(NoisySkellamSNMF):
             atoms = em.above_floor(problem, state).atoms
             return minibatch.Stream.from_atoms(atoms)
         activations = np.asarray(self.activations_) / self._unit
-        return minibatch.known(problem, self.atoms_, activations)
+        by_newton = self.solver != "em"
+        return minibatch.known(problem, self.atoms_, activations, by_newton=by_newton)
 
     def _learn(
         self, problem: Problem, stream: minibatch.Stream, total: float

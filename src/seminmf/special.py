@@ -31,7 +31,7 @@ def bessel_ratio(nu: ArrayLike, z: ArrayLike) -> Any:
     Returns
     -------
     ndarray or scalar
-        Values in [0, 1).
+        Values in [0, 1].
 
     Examples
     --------
@@ -41,7 +41,8 @@ def bessel_ratio(nu: ArrayLike, z: ArrayLike) -> Any:
     >>> bessel_ratio([0, 10, 1e6], 1e4).round(6)
     array([0.99995, 0.99895, 0.005  ])
     """
-    return elementwise(loops.bessel_ratio, nonnegative("nu", nu), nonnegative("z", z))
+    ratio = elementwise(loops.bessel_ratio, nonnegative("nu", nu), nonnegative("z", z))
+    return np.minimum(ratio, 1.0)  # which rounding goes beyond where z is large against nu
 
 
 def log_hyp0f1_regularized(b: ArrayLike, z: ArrayLike) -> Any:

@@ -78,8 +78,8 @@ class SkellamSNTF(BaseSNTF):
     Attributes
     ----------
     factors_ : dict
-        Factors by their names, with the axes as written. Where X has labels they are DataFrames, or
-        xarrays if they do not have two axes.
+        Factors by their names, with the axes as written. Where X has labels they are Series,
+        DataFrames or, from three axes on and if xarray is imported, xarrays.
     parts_ : dict of ndarray
         The same as (2, *sizes), positive and negative part, or (1, *sizes) without a sign.
     activations_ : ndarray

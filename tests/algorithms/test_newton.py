@@ -1,5 +1,6 @@
 """The Newton solver: what its sweeps return, and what it promises beyond the conformance tests."""
 
+import kinds
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -255,25 +256,53 @@ def test_posteriors_are_solved_to_precision():
 # --- Sparse data and many components ---
 
 
+@pytest.mark.parametrize("zeros", ["missing", "observed"])
 @pytest.mark.parametrize(
     "options", [{}, {"dispersion": 0.0}, {"likelihood": "integer"}, {"fit_intercept": True}]
 )
-def test_sparse_and_dense_end_at_the_same(options):
+def test_sparse_and_dense_end_at_the_same(options, zeros):
     rng = np.random.default_rng(0)
     X = rng.gamma(0.5, 8.0, (150, 3)) @ rng.normal(size=(3, 20)) + rng.normal(size=(150, 20))
     X = np.rint(X) if options.get("likelihood") == "integer" else X
     seen = rng.random(X.shape) < 0.4
     weights = rng.uniform(0.5, 2.0, 150)
     stored = sparse.csr_matrix((X[seen], np.nonzero(seen)), shape=X.shape)
-    fits = [
-        SkellamSNMF(3, random_state=0, tol=1e-6, **options).fit(data, sample_weight=weights)
-        for data in (stored, np.where(seen, X, np.nan))
-    ]
+    dense = np.where(seen, X, np.nan if zeros == "missing" else 0.0)
+    options = {"random_state": 0, "tol": 1e-6, "sparse_zeros": zeros, **options}
+    fits = [SkellamSNMF(3, **options).fit(data, sample_weight=weights) for data in (stored, dense)]
     assert [fit.solver_ for fit in fits] == ["newton", "newton"]
     assert fits[0].objective_ == pytest.approx(fits[1].objective_, rel=1e-6)
     assert_allclose(fits[0].components_, fits[1].components_, atol=1e-4)
     for fit in fits:
         assert np.all(np.diff(fit.objectives_) >= -1e-9 * abs(fit.objective_))
+
+
+@pytest.mark.parametrize("at_once", [7, 1000])
+@pytest.mark.parametrize("dispersion", [0.0, "auto"])
+def test_iterations_on_stored_cells_are_those_on_all(dispersion, at_once, monkeypatch):
+    """Also where features are worked on in groups, and after proposals that fail."""
+    rng = np.random.default_rng(1)
+    X = rng.gamma(0.5, 2.0, (90, 3)) @ rng.normal(size=(3, 30)) + 0.3 * rng.normal(size=(90, 30))
+    X[rng.random(X.shape) < 0.5] = np.nan
+    monkeypatch.setattr(newton, "_features_at_once", lambda problem: min(30, at_once))
+    failed = []
+    monkeypatch.setattr(newton, "_failed", _counting(newton._failed, failed))
+    options = {"dispersion": dispersion, "random_state": 0, "max_iter": 150, "tol": 1e-12}
+    dense = SkellamSNMF(3, **options).fit(X)
+    n_dense = len(failed)
+    few = SkellamSNMF(3, **options).fit(kinds.stored(X))
+    assert_allclose(few.objectives_, dense.objectives_, rtol=1e-9)
+    assert len(failed) == 2 * n_dense
+    in_chunks = SkellamSNMF(3, **options).fit(kinds.stored_chunks(X))
+    assert in_chunks.objective_ == pytest.approx(dense.objective_, rel=1e-6)
+
+
+def _counting(function, calls):
+    def counted(*arguments):
+        calls.append(1)
+        return function(*arguments)
+
+    return counted
 
 
 def test_groups_of_features_have_their_noise():

@@ -26,6 +26,7 @@ from seminmf import (
     BayesianSkellamSNMF,
     PriorLearner,
     SkellamSNMF,
+    SkellamSNTF,
     bootstrap,
     cli,
     load,
@@ -501,7 +502,8 @@ def test_ctrl_c_without_a_checkpoint_keeps_what_there_is(folder, tmp_path, monke
 
 
 def test_a_checkpoint_goes_when_the_model_is_there(folder, monkeypatch):
-    arguments = ("fit", "table.npy", "-k", 2, "--seed", 0, "--tol", 0, "-o", "whole")
+    options = ("--seed", 0, "--tol", 0, "--max-iter", 30, "--dispersion", 0)
+    arguments = ("fit", "table.npy", "-k", 2, *options, "-o", "whole")
     done(*arguments, folder=folder)
     stopped = (*arguments[:-1], "stopped", "--checkpoint", "run.ckpt", "--checkpoint-every", 0)
 
@@ -514,7 +516,7 @@ def test_a_checkpoint_goes_when_the_model_is_there(folder, monkeypatch):
         result = CliRunner().invoke(cli.app, [str(argument) for argument in stopped])
     assert result.exit_code == 1 and "No space left" in result.stderr
     assert (folder / "run.ckpt").exists() and not (folder / "stopped").exists()
-    assert "--max-iter 3000, not 9" in refused(*stopped, "--max-iter", 9, folder=folder)
+    assert "--max-iter 30, not 9" in refused(*stopped, "--max-iter", 9, folder=folder)
     done(*stopped, folder=folder)
     assert not (folder / "run.ckpt").exists()
     assert (folder / "whole").read_bytes() == (folder / "stopped").read_bytes()
@@ -824,3 +826,48 @@ def test_a_terminal_gets_a_bar_and_a_pipe_does_not(folder):
     assert b"it/s" in seen and b"objective" in seen
     result = seminmf(*arguments, folder=folder)
     assert b"it/s" not in result.stderr
+
+
+@pytest.fixture(scope="module")
+def tensor_file(tmp_path_factory):
+    """A tensor model in a file, with its data beside it."""
+    folder = tmp_path_factory.mktemp("tensors")
+    data = np.random.default_rng(0).normal(size=(8, 3, 4))
+    model = SkellamSNTF("nr,cr,tr->nct", 2, signed="cr", tol=1e-2, n_init=1, random_state=0)
+    model.fit(data).save(folder / "model.safetensors")
+    np.save(folder / "data.npy", data)
+    np.savez(folder / "several.npz", a=data)
+    (folder / "broken.npy").write_bytes(b"no array")
+    return folder
+
+
+def test_info_tells_of_tensors(tensor_file):
+    said = done("info", "model.safetensors", folder=tensor_file)
+    assert "model: nr,cr,tr->nct" in said
+    assert "sizes: r=2, n=8, c=3, t=4" in said
+    assert "factors: nr=8 × 2, free, cr=3 × 2, signed, sums to 1, tr=4 × 2, sums to 1" in said
+    found = json.loads(done("info", "model.safetensors", "--json", folder=tensor_file))
+    assert found["sizes"] == {"n": 8, "c": 3, "t": 4, "r": 2}
+    assert len(found["r2_drop"]["r"]) == 2
+    assert len(found["noise"]) == 3
+
+
+def test_reports_of_tensors(tensor_file, tmp_path):
+    for name, data in (("alone", []), ("both", ["data.npy"])):
+        done("report", "model.safetensors", *data, "-o", tmp_path / name, folder=tensor_file)
+        assert ("Largest residuals" in (tmp_path / name).read_text("utf-8")) == bool(data)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["info", "model.safetensors", "-o", "x.csv"], "whose factors are not one table"),
+        (["impute", "model.safetensors", "x.csv", "-o", "y.csv"], "this command is for tables"),
+        (["report", "model.safetensors", "x.csv", "-o", "y.html"], "must be an .npy file"),
+        (["report", "model.safetensors", "none.npy", "-o", "y.html"], "cannot be read"),
+        (["report", "model.safetensors", "broken.npy", "-o", "y.html"], "has no arrays of numbers"),
+        (["report", "model.safetensors", "several.npz", "-o", "y.html"], "X must be one array"),
+    ],
+)
+def test_what_is_not_for_tensors_is_told(arguments, words, tensor_file):
+    assert words in refused(*arguments, folder=tensor_file)

@@ -21,6 +21,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNMF, load, select_n_components
+from seminmf._algorithms import em
+from seminmf._data.chunked import executor as chunked_executor
 from seminmf._data.chunked import source as chunked_source
 from seminmf._data.chunked.workers import share_out, together, workers_of
 from seminmf._data.summary import ANY_NUMBERS
@@ -162,6 +164,46 @@ def test_save_brings_the_activations_here(client, tmp_path):
     loaded = load(tmp_path / "model.safetensors")
     assert_array_equal(loaded.activations_, model.activations_.compute())
     assert_allclose(loaded.transform(X), model.transform(chunks(X)).compute(), rtol=1e-9)
+
+
+def test_a_scheduler_does_not_keep_a_whole_fit(cluster, client, monkeypatch):
+    """Arrays come from all that was told since the fit began, unless they are made anew."""
+    monkeypatch.setattr(chunked_executor, "_MOST_KEPT", 1 << 16)
+    X = table()
+    model = clone(FIXED["em"]).set_params(max_iter=40)
+    n_tasks = []
+
+    def step(problem, state):
+        n_tasks.append(len(cluster.scheduler.tasks))
+        return plain_step(problem, state)
+
+    plain_step = em.step
+    monkeypatch.setattr(em, "step", step)
+    found = clone(model).fit(client.persist(chunks(X)))
+    assert max(n_tasks[20:]) < max(n_tasks[:20]) + 40
+    monkeypatch.undo()
+    assert_allclose(found.atoms_, model.fit(X).atoms_, rtol=1e-9)
+
+
+def test_chunks_are_shared_out_again(client, monkeypatch):
+    """When workers have come or gone: here it seems that one has, and has come back."""
+    X = table()
+    data = client.persist(chunks(X))
+    source, _ = chunked_source.ChunkedSource(data, "missing").check(ANY_NUMBERS, fitted=False)
+    with source.executor(None) as executor:
+        addresses = sorted(executor._workers)
+        everyone = chunked_executor.current_workers()
+        alone = {addresses[0]: everyone[addresses[0]]}
+        for present in (alone, everyone):
+            monkeypatch.setattr(chunked_executor, "current_workers", lambda now=present: now)
+            executor._share_out_again()
+            distributed.wait(distributed.futures_of(executor._chunks))
+            homes = client.who_has(distributed.futures_of(executor._chunks))
+            held = [homes[chunk.key][0] for chunk in executor._chunks]
+            assert held == executor._homes
+            counts = [held.count(address) for address in present]
+            assert sum(counts) == len(held) and max(counts) - min(counts) <= 1
+        assert source._chunks is executor._chunks
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from seminmf import BayesianSkellamSNMF, SkellamSNMF, load
 from seminmf._algorithms import activations, em, minibatch
 from seminmf._data.dense import DenseSource
 from seminmf._data.disk import DiskSource
+from seminmf._estimators.runs import matched_cosines
 from seminmf._kernels.newton.sweep import NO_STEP, PRECISE, RowProblems, sweep
 from seminmf._model.penalties import Maximum
 
@@ -317,3 +318,53 @@ def test_a_saved_stream_goes_on(model, fitted, n_batches, tmp_path):
             one.partial_fit(X[first : first + 50])
     assert_array_equal(again.atoms_, model.atoms_)
     assert again.n_iter_ == model.n_iter_
+
+
+# --- Next to noise ---
+
+
+def noisy_samples(n_samples=4000, n_features=20, n_components=3):
+    """Data that are half noise, and the components."""
+    rng = np.random.default_rng(0)
+    components = rng.normal(size=(n_components, n_features))
+    components *= rng.random(components.shape) < 0.5
+    signal = rng.gamma(0.5, 2.0, (n_samples, n_components)) @ components
+    return signal + rng.normal(size=signal.shape) * signal.std(axis=0), components
+
+
+def least_cosine(model, components):
+    return matched_cosines(model.components_, components).min()
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    X, components = noisy_samples()
+    return X, components, SkellamSNMF(3, random_state=0).fit(X)
+
+
+def test_batches_next_to_noise_find_what_a_fit_finds(noisy):
+    X, components, whole = noisy
+    model = SkellamSNMF(3, random_state=0)
+    for start in range(0, len(X), 200):
+        model.partial_fit(X[start : start + 200])
+        if start == 0:
+            first = least_cosine(model, components)
+    assert least_cosine(model, components) > first + 0.005
+    assert model.r2(X) > whole.r2_ - 0.003
+    assert model.solver_ == "newton"
+    epochs = SkellamSNMF(3, batch_size=200, max_iter=3, tol=1e-3, random_state=0).fit(X)
+    assert least_cosine(epochs, components) > least_cosine(whole, components) - 0.003
+    assert epochs.r2_ > whole.r2_ - 0.003
+
+
+def test_a_stream_goes_on_after_a_fit_next_to_noise(noisy):
+    """A fit of few samples is a start; one of many hardly moves by another batch."""
+    X, components, whole = noisy
+    model = SkellamSNMF(3, random_state=0).fit(X[:200])
+    first = least_cosine(model, components)
+    for start in range(200, len(X), 200):
+        model.partial_fit(X[start : start + 200])
+    assert least_cosine(model, components) > first + 0.005
+    before = whole.components_
+    after = clone(whole).fit(X).partial_fit(X[:200]).components_
+    assert matched_cosines(before, after).min() > 0.999

@@ -333,6 +333,17 @@ def test_a_cell_out_of_all_proportion_is_named():
         SkellamSNMF(4, random_state=0).fit(X)
 
 
+def test_a_cell_whose_error_is_known_is_not_out_of_proportion():
+    """Nothing has to be said of a wild cell that was handed in as one."""
+    X, _, _, deviation = draw(3.0)
+    errors = np.broadcast_to(deviation, X.shape).copy()
+    Y = X.copy()
+    Y[17, 3], errors[17, 3] = 10.0, 10.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SkellamSNMF(4, random_state=0).fit(Y, cell_noise=errors)
+
+
 def test_what_the_search_explains_is_known():
     """So that draws which end where far less is explained can say so."""
     X, *_ = draw(10.0, J=100)

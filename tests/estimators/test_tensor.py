@@ -18,7 +18,6 @@ from seminmf._algorithms import tensor_em
 from seminmf._data import tensors
 from seminmf._estimators import tensor_data
 from seminmf._model import split
-from seminmf.report import report
 
 KINDS = [SkellamSNTF, BayesianSkellamSNTF]
 CP = "nr,jr,kr->njk"
@@ -269,8 +268,12 @@ def test_draws_and_intervals_are_around_the_means():
     [
         ({"signed": None}, "signed must name the factors that have signs, of 'nr', 'jr', 'kr'"),
         ({"signed": "xr"}, "signed must name factors of the model ('nr', 'jr', 'kr'); found 'xr'"),
-        ({"signed": (), "noise": None}, "signed must name a factor of each tensor below 0"),
+        (
+            {"signed": (), "noise": None, "dispersion": 1.0},
+            "signed must name a factor of each tensor below 0",
+        ),
         ({"noise": "n"}, "noise must be one of 'auto', 'same', None, 'j', 'k'; found 'n'"),
+        ({"noise": None}, "noise must be 'auto', 'same' or a letter where dispersion is 'auto'"),
         ({"noise": "j", "dispersion": 0.0}, "noise must be 'auto' or None for likelihood='real'"),
         ({"dispersion": -1.0}, "dispersion must be 'auto' or a number of at least 0; found -1.0"),
         ({"likelihood": "count"}, "likelihood must be one of 'real', 'integer'; found 'count'"),
@@ -420,13 +423,6 @@ def test_factors_are_drawn_by_name():
         plot.factors(model, ["xr"])
     with pytest.raises(ValueError, match="model must be a SkellamSNTF or BayesianSkellamSNTF"):
         plot.factors(3)
-
-
-def test_the_report_is_for_matrices():
-    X = CASES["CP"].data("integer", False)
-    model = SkellamSNTF(CP, 2, signed="jr", likelihood="integer", tol=1e-2).fit(X)
-    with pytest.raises(ValueError, match="SkellamSNTF"):
-        report(model, X)
 
 
 def test_what_integers_are_not_is_told_with_its_place():

@@ -9,13 +9,14 @@ from seminmf import skellam_divergence
 from seminmf._model.likelihoods import (
     Dispersed,
     DispersedLarge,
+    DispersedMedium,
     Integer,
     Real,
     cell,
     curvature,
 )
 from seminmf._model.model import Background
-from seminmf._numerics.bessel import LARGE
+from seminmf._numerics.bessel import LARGE, MEDIUM
 from seminmf.stats import skellam
 
 LIKELIHOODS = {"real": Real(1.0), "integer": Integer()}
@@ -147,6 +148,8 @@ def test_curvature_is_that_of_the_hessian(likelihood):
 
 # --- Large cells ---
 
+SERIES = [(DispersedLarge, LARGE), (DispersedMedium, MEDIUM)]
+
 
 def values(likelihood, x, rate0, rate1):
     out = np.empty((3, x.size), dtype=rate0.dtype)
@@ -154,47 +157,67 @@ def values(likelihood, x, rate0, rate1):
     return out
 
 
-def large_cells(n, seed=0):
+def large_cells(n, least, seed=0):
     """Orders to 1e12 and arguments from 1e-8, near a fit and far from it."""
     random = np.random.default_rng(seed)
     size, argument = 10 ** random.uniform(0, 12, n), 10 ** random.uniform(-8, 12, n)
     side = (size + np.hypot(size, argument)) / 2
     other = argument**2 / (4 * side)
     side = side * np.exp(random.choice([0, 1e-3, 0.5], n) * random.normal(size=n))
-    large = np.sqrt(size**2 + 4 * side * other) >= LARGE
+    large = np.sqrt(size**2 + 4 * side * other) >= least
     x = size * random.choice([-1, 1], n)
     rate0, rate1 = np.where(x > 0, side, other), np.where(x > 0, other, side)
     return x[large], rate0[large], rate1[large]
 
 
-def test_large_cells_have_the_general_values():
-    x, rate0, rate1 = large_cells(20_000)
+@pytest.mark.parametrize(("kind", "least"), SERIES)
+def test_large_cells_have_the_general_values(kind, least):
+    x, rate0, rate1 = large_cells(20_000, least)
     assert len(x) > 10_000
     expected = values(Dispersed.of(1.0), x, rate0, rate1)
-    found = values(DispersedLarge.of(1.0), x, rate0, rate1)
-    assert np.all(np.abs(found - expected) <= 5e-14 * np.maximum(1, np.abs(expected)))
-
-
-def test_large_cells_at_the_limit():
-    """The last term that is left out is largest where s is smallest."""
-    random = np.random.default_rng(1)
-    x = LARGE * random.uniform(-1, 1, 5000)
-    product = (LARGE**2 - x**2) / 4
-    rate0 = np.abs(x) + np.sqrt(product)
-    rate1 = product / rate0
-    expected = values(Dispersed.of(1.0), x, rate0, rate1)
-    found = values(DispersedLarge.of(1.0), x, rate0, rate1)
+    found = values(kind.of(1.0), x, rate0, rate1)
     assert np.all(np.abs(found - expected) <= 1e-13 * np.maximum(1, np.abs(expected)))
 
 
-def test_a_large_cell_in_a_gap_says_nothing():
-    found = values(DispersedLarge.of(1.0), np.array([np.nan]), np.array([1e4]), np.array([2e4]))
+@pytest.mark.parametrize(("kind", "least"), SERIES)
+def test_large_cells_at_the_limit(kind, least):
+    """The last term that is left out is largest where s is smallest."""
+    random = np.random.default_rng(1)
+    x = least * random.uniform(-1, 1, 5000)
+    product = (least**2 - x**2) / 4
+    rate0 = np.abs(x) + np.sqrt(product)
+    rate1 = product / rate0
+    expected = values(Dispersed.of(1.0), x, rate0, rate1)
+    found = values(kind.of(1.0), x, rate0, rate1)
+    assert np.all(np.abs(found - expected) <= 1e-13 * np.maximum(1, np.abs(expected)))
+
+
+@pytest.mark.parametrize("kind", [DispersedMedium, DispersedLarge])
+def test_large_cells_in_float32(kind):
+    x, rate0, rate1 = (part.astype(np.float32) for part in large_cells(5000, 2 * LARGE, seed=2))
+    inside = np.maximum(np.maximum(np.abs(x), rate0), rate1) < 1e6
+    single = values(kind.of(1.0), x[inside], rate0[inside], rate1[inside])
+    double = values(kind.of(1.0), *(part[inside].astype(float) for part in (x, rate0, rate1)))
+    assert single.dtype == np.float32
+    assert_allclose(single[:2], double[:2], rtol=3e-6)
+    assert_allclose(single[2], double[2], rtol=3e-5, atol=3e-5)
+
+
+@pytest.mark.parametrize("kind", [DispersedMedium, DispersedLarge])
+def test_a_large_cell_in_a_gap_says_nothing(kind):
+    found = values(kind.of(1.0), np.array([np.nan]), np.array([1e4]), np.array([2e4]))
     assert_allclose(found[:, 0], [1, 1, 0])
 
 
 @pytest.mark.parametrize(
     ("noise", "intercept", "kind"),
-    [(999.0, 0.0, Dispersed), (1001.0, 0.0, DispersedLarge), (1001.0, 500.0, Dispersed)],
+    [
+        (29.0, 0.0, Dispersed),
+        (31.0, 0.0, DispersedMedium),
+        (299.0, 0.0, DispersedMedium),
+        (301.0, 0.0, DispersedLarge),
+        (301.0, 500.0, DispersedMedium),
+    ],
 )
 def test_large_cells_are_those_of_much_noise(noise, intercept, kind):
     background = Background(np.array([[noise, 1e6]]), np.array([intercept, 0.0]))

@@ -85,3 +85,24 @@ def test_arrays_are_those_that_were_handed_over():
     array = np.zeros(4)
     call(array)
     assert array.tolist() == [0, 5, 5, 0]
+
+
+@pytest.mark.parametrize("decorate", [part, kernel])
+def test_what_needs_more_of_the_compiler_gets_it(decorate):
+    """A constant that becomes a variable has two types, which only SSA tells apart."""
+
+    @decorate
+    def halved(n):
+        width = LARGEST
+        while width > n:
+            width //= 2
+        return width
+
+    @kernel
+    def call(n):
+        return halved(n)
+
+    assert call(5) == 4
+
+
+LARGEST = 64

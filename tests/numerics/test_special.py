@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from exact import log_bessel
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 from scipy.special import digamma
@@ -99,6 +99,7 @@ def test_inverse_digamma():
 
 
 @reproducible
+@example(0.0, 3285340743794689.0)
 @given(any_size, any_size)
 def test_no_nan_comes_out_of_finite_input(a, b):
     ratio = bessel_ratio(a, b)

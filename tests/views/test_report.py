@@ -497,7 +497,8 @@ def test_many_labels():
 
 
 def test_settings_that_differ_from_the_defaults():
-    model = fit(SkellamSNMF, tol=1e-3, atom_shape_prior=np.ones((2, K, I)), max_iter=77)
+    shape = np.full((2, K, I), 0.9)
+    model = fit(SkellamSNMF, tol=1e-3, atom_shape_prior=shape, max_iter=77, solver="newton")
     facts = {
         div.children[0].text: div.children[1]
         for div in section(read(report(model)), "fit").all("div")
@@ -510,6 +511,7 @@ def test_settings_that_differ_from_the_defaults():
     ]
     assert facts["Seed"].text == "0"
     assert facts["Estimator"].text == "SkellamSNMF"
+    assert facts["Solver"].text == "EM, in the place of Newton's method"
     assert facts["Fitted to"].text == "60 samples × 6 features"
 
 

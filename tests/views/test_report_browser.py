@@ -3,10 +3,11 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
 from pages import HOSTILE, LABELS, X, fit, named_report
 
-from seminmf import BayesianSkellamSNMF, EuclideanSNMF
+from seminmf import BayesianSkellamSNMF, EuclideanSNMF, SkellamSNTF
 from seminmf.report import report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -22,6 +23,7 @@ OPTIONS = (
     "--disable-sync",
 )
 DESKTOP, PHONE = 1280, 390
+TENSOR = np.random.default_rng(0).normal(size=(40, 5, 30))
 # Contrast of each piece of text with what lies behind it, by WCAG's formula. Colours go through a
 # canvas, because the browser writes mixed ones in notations of their own.
 CONTRASTS = """
@@ -59,6 +61,11 @@ return found.sort((a, b) => a[0] - b[0]);
 """
 
 
+def fit_tensor():
+    options = {"signed": "cr", "tol": 1e-2, "n_init": 1, "random_state": 0}
+    return SkellamSNTF("nr,cr,tr->nct", 2, **options).fit(TENSOR)
+
+
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
     """A browser without window. Where tests run for others, it must be there."""
@@ -89,6 +96,7 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     contents = {
         "ordinary": report(fit(BayesianSkellamSNMF), X, labels=LABELS),
+        "tensor": report(fit_tensor(), TENSOR),
         "unnamed": report(fit(EuclideanSNMF, X.to_numpy()), X.to_numpy()),
         **{f"hostile{n}": named_report(name) for n, name in enumerate(HOSTILE)},
     }
@@ -250,7 +258,7 @@ def test_the_page_never_scrolls_sideways(driver, pages, width):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["ordinary", "unnamed"])
+@pytest.mark.parametrize("name", ["ordinary", "unnamed", "tensor"])
 def test_all_text_can_be_read(driver, pages, name, scheme):
     look(driver, pages[name], scheme=scheme)
     background = driver.execute_script("return getComputedStyle(document.body).backgroundColor")

@@ -35,8 +35,18 @@ class Solution(NamedTuple):
 
 # How far activations are solved where atoms are to follow: with fewer steps atoms are biased.
 ROUGH = NewtonControl(20, 20, 1e-2, 1e-3, False)
+# Next to noise slopes are of the size of the activations' rate, and a share of that is little.
+_LITTLE, _PRECISELY = 1e-2, 1e-10
 # How much better, relatively, another stationary point must be to be preferred.
 _BETTER = 1e-9
+
+
+def rough_control(problem: Problem) -> NewtonControl:
+    """How far activations are solved for the atoms of a problem, where atoms are to follow."""
+    if not problem.model.has_noise:
+        return ROUGH
+    least = _LITTLE * float(np.min(problem.model.activations.prior.rate))
+    return ROUGH._replace(slope=min(max(least, _PRECISELY), ROUGH.slope))
 
 
 def solve_maximum(problem: Problem, atoms: NDArray) -> NDArray:
@@ -80,7 +90,7 @@ def _solve_maximum(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
 
 @per_sample(rows=1)
 def _solve_roughly(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
-    found = solve(problem, Maximum(problem.mass), atoms, ROUGH)
+    found = solve(problem, Maximum(problem.mass), atoms, rough_control(problem))
     return (found.activations.astype(problem.dtype),), ()
 
 

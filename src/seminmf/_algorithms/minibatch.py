@@ -24,6 +24,9 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from .._data.dense import DenseSource
+from .._data.source import Data
+from .._model.model import Background
 from .._model.penalties import Maximum, Posterior
 from . import activations as rows
 from . import em, newton, vb
@@ -36,6 +39,8 @@ _DELAY, _FORGETTING = 1.0, 0.5
 _WARM_UP = 10
 # Cells of a sparse batch that is made dense.
 _MOST_CELLS = 1 << 22
+# Samples of a fit whose quadratic model a stream goes on with.
+_MOST_KNOWN = 5000
 # Numbers in the quadratic models of all features.
 _MOST_NUMBERS = 1 << 24
 
@@ -88,6 +93,11 @@ class Stream(NamedTuple):
     model: QuadraticModel = NO_MODEL
     n_steps: int = 0
     n_samples: float = 0.0
+
+    @property
+    def solver(self) -> str:
+        """The solver of the last batch: during the warm-up Newton's method is not used."""
+        return "em" if self.model.is_empty else "newton"
 
     @classmethod
     def from_atoms(cls, atoms: NDArray) -> Stream:
@@ -173,16 +183,47 @@ class Epochs:
         return problem.data.source.batches(self._batch_size, self._random)
 
 
-def known(problem: Problem, atoms: NDArray, activations: NDArray) -> Stream:
+def known(
+    problem: Problem, atoms: NDArray, activations: NDArray, *, by_newton: bool = False
+) -> Stream:
     """A stream that goes on after a fit, whose counts are those of the reconstruction.
 
-    The problem's batch is to count as much as it should next to the samples of the fit.
+    The problem's batch is to count as much as it should next to the samples of the fit. Next to
+    noise counts hardly move, and there is a model as well if `by_newton` says so.
     """
     n_samples = len(activations)
     counts = activations.mean(axis=0, dtype=np.float64)[:, None] * atoms.astype(np.float64)
     ratio = n_samples / max(problem.data.total_weight, 1.0)
     n_steps = max(_WARM_UP + 1, int(ratio ** (1 / _FORGETTING)))
-    return Stream(atoms, counts, NO_MODEL, n_steps, float(n_samples))
+    models = by_newton and problem.model.has_noise and _uses_newton(problem, "newton")
+    model = _expected_model(problem, atoms, activations) if models else NO_MODEL
+    return Stream(atoms, counts, model, n_steps, float(n_samples))
+
+
+def _expected_model(problem: Problem, atoms: NDArray, activations: NDArray) -> QuadraticModel:
+    """The quadratic model that the samples of a fit are expected to have had, without their data.
+
+    Next to noise its Hessian hardly knows of the data, and its minimum is where the fit is.
+    """
+    problem = problem.at(atoms)
+    atoms = atoms.astype(np.float64)
+    components = atoms[0] - atoms[1]
+    step = -(-len(activations) // _MOST_KNOWN)
+    own = np.ascontiguousarray(activations[::step], dtype=np.float64)
+    model = problem.model
+    background = Background(
+        model.background.noise.mean(axis=0, keepdims=True), model.background.intercept
+    )
+    X = model.likelihood.unit * (own @ components + background.intercept)
+    data = Data(DenseSource(X), problem.data.summary, np.ones(len(own)))
+    samples = replace(problem, model=model._replace(background=background), data=data)
+    found = newton.look(samples, own, atoms)
+    rate_sum, excess = newton.prior_sums(samples, own)
+    terms = newton.prior_terms(samples, rate_sum, excess, atoms)
+    # What holds the components back at the minimum, but the data.
+    slope = -(terms.ridge * components + terms.rate_sum[:, None] * np.sign(components))
+    slopes = np.stack([slope, -slope]) - _times(found.hessian_blocks, atoms)
+    return QuadraticModel(*(part / len(own) for part in (slopes, found.hessian_blocks, rate_sum)))
 
 
 def _dense(problem: Problem) -> Problem:
@@ -213,7 +254,8 @@ def learn_maximum(
     warm_up = 0 if problem.model.has_noise else _WARM_UP
     is_warm = not stream.model.is_empty or stream.n_steps == warm_up
     by_newton = is_warm and _uses_newton(problem, solver)
-    found = rows.solve(problem, Maximum(problem.mass), atoms, rows.ROUGH, collect=by_newton)
+    control = rows.rough_control(problem)
+    found = rows.solve(problem, Maximum(problem.mass), atoms, control, collect=by_newton)
     activations = found.activations.astype(problem.dtype, copy=False)
     _, sums = em.step_samples(problem, activations, atoms)
     following, result = _counted(problem, stream, atoms, activations, sums)
@@ -228,7 +270,7 @@ def learn_maximum(
 def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Stream, BatchResult]:
     """One batch for variational Bayes: a step along the natural gradient."""
     atoms, _ = problem.model.atoms.prior.geometric_means(stream.atoms)
-    found = rows.solve(problem, Posterior(problem.mass), atoms, rows.ROUGH)
+    found = rows.solve(problem, Posterior(problem.mass), atoms, rows.rough_control(problem))
     shape = vb.shape_of(problem, found.activations).astype(problem.dtype, copy=False)
     _, sums = vb.step_samples(problem, shape, atoms)
     following, result = _counted(problem, stream, atoms, shape, sums)

@@ -187,18 +187,19 @@ def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
     (activations, gains, target), found = _sweep(problem, proposal, state)
     objective = em.objective(problem, proposal.atoms, 0.0, -problem.mass * found.value)
     if not objective >= state.objective:
-        return _failed(problem.at(state.atoms), state, found), info
+        return _failed(problem.at(state.atoms), state, proposal, found), info
     momentum = state.momentum
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
     atoms = proposal.atoms.astype(np.float64)
     terms = prior_terms(problem, found.rate_sum, found.excess, atoms)
+    moves, features = _moves(problem, activations, found, terms, atoms)
     following = NewtonState(
         activations=activations,
         atoms=proposal.atoms,
         objective=objective,
-        moves=_moves(problem, activations, found, terms, atoms),
-        features=found.features + terms.by_feature(atoms),
+        moves=moves,
+        features=features + terms.by_feature(atoms),
         trust=np.minimum(2 * state.trust, 1),
         previous=em.Factors(target, proposal.target),
         momentum=momentum,
@@ -286,7 +287,7 @@ class _Sums(NamedTuple):
     value : float
         Value of all samples' problems: minus the objective but for the atoms' prior, over the mass.
     features_before, features, slopes, hessian_blocks
-        As `newton.Sweep` has them.
+        As `newton.Sweep` has them; NaN, where they were not summed up.
     rate_sum, excess : (K,) arrays
         Σ_j β λ and Σ_j (α − 1), the latter in the unit of λ.
     """
@@ -327,24 +328,64 @@ def _sweep_samples(
     collect: bool,
 ) -> tuple[tuple, tuple]:
     """New activations, their gains, and the target; and what `_Sums` has."""
-    target = activations * totals.astype(activations.dtype)
-    proposed = _beyond(target, previous, momentum) if momentum else target.copy()
+    target, proposed = _proposed(activations, previous, totals, momentum)
     stores = problem.data.source.stores_cells
-    before = _stored_features(problem, proposed, atoms) if stores else None
-    found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, collect)
+    by_sample = collect and not stores
+    found = _run_sweep(problem, proposed, atoms, ONE_STEP, gains.copy(), threshold, by_sample)
     value = float(found.values @ problem.data.weights) - em.unit_term(problem) / problem.mass
-    if before is not None:
-        at_end = _stored_features(problem, found.activations, atoms)
-        found = found._replace(features_before=before, features=at_end)
+    if stores:
+        found = _with_stored_sums(problem, found, atoms, collect)
     sums = (value, *found[-4:], *prior_sums(problem, found.activations))
     return (found.activations, found.gains, target), sums
 
 
-@per_sample(sums=2)
+def _proposed(
+    activations: NDArray, previous: NDArray, totals: NDArray, momentum: float
+) -> tuple[NDArray, NDArray]:
+    """The target of some samples, and the point beyond it."""
+    target = activations * totals.astype(activations.dtype)
+    return target, _beyond(target, previous, momentum) if momentum else target.copy()
+
+
+def _with_stored_sums(problem: Problem, found: Sweep, atoms: NDArray, collect: bool) -> Sweep:
+    """The sweep over a sparse matrix, with what it did not sum up by feature.
+
+    NaN is what is asked for later: what features were worth before if a proposal fails, and what
+    they are worth, if the sums of all at once are too many, with the others.
+    """
+    unknown = np.full(atoms.shape[2], np.nan)
+    if not collect:
+        return found._replace(features_before=unknown, features=unknown)
+    columns = columns_of(problem.data.source.by_feature)
+    sums = stored_sums(columns, _row_problems(problem, atoms), found.activations, problem.executor)
+    return found._replace(features_before=unknown, **sums._asdict())
+
+
+@per_sample(sums=1)
+def _worth_samples(
+    problem: Problem,
+    activations: NDArray,
+    previous: NDArray,
+    totals: NDArray,
+    momentum: float,
+    atoms: NDArray,
+) -> tuple[tuple, tuple]:
+    """What features contribute to minus the objective at a proposal, before a step from there."""
+    _, proposed = _proposed(activations, previous, totals, momentum)
+    source = problem.data.source
+    if source.stores_cells:
+        problems = _row_problems(problem, atoms)
+        columns = columns_of(source.by_feature)
+        sums = stored_sums(columns, problems, proposed, problem.executor, collect=False)
+        return (), (sums.features,)
+    return (), (look(problem, proposed, atoms, collect=False).features,)
+
+
+@per_sample(sums=3)
 def _look_samples(
     problem: Problem, activations: NDArray, atoms: NDArray, first: int, last: int
 ) -> tuple[tuple, tuple]:
-    """What the atoms of some features need at a point, without a step on the activations."""
+    """What features contribute at a point, and what their atoms need; no step is taken."""
     source, own = problem.data.source, slice(first, last)
     background = problem.model.background.of_features(own)
     part = replace(problem, model=problem.model._replace(background=background))
@@ -357,11 +398,10 @@ def _look_samples(
             problem.executor,
             first=first,
         )
-        return (), (sums.slopes, sums.hessian_blocks)
+        return (), tuple(sums)
     part = replace(part, data=problem.data._replace(source=source.columns(first, last)))
-    still = np.zeros(len(activations))
-    found = _run_sweep(part, activations.copy(), group, NO_STEP, still, 0.0, True)
-    return (), (found.slopes, found.hessian_blocks)
+    found = look(part, activations, group)
+    return (), (found.features, found.slopes, found.hessian_blocks)
 
 
 def prior_sums(problem: Problem, activations: NDArray) -> tuple[NDArray, NDArray]:
@@ -401,6 +441,12 @@ def _run_sweep(
     )
 
 
+def look(problem: Problem, activations: NDArray, atoms: NDArray, *, collect: bool = True) -> Sweep:
+    """What features contribute at a point, and what their atoms need; no step is taken."""
+    still = np.zeros(len(activations))
+    return _run_sweep(problem, activations.copy(), atoms, NO_STEP, still, 0.0, collect)
+
+
 def _row_problems(problem: Problem, atoms: NDArray) -> RowProblems:
     """The problems of the samples, with these atoms."""
     model = problem.model
@@ -414,24 +460,9 @@ def _row_problems(problem: Problem, atoms: NDArray) -> RowProblems:
     )
 
 
-def _stored_features(problem: Problem, activations: NDArray, atoms: NDArray) -> NDArray:
-    """What each feature of a sparse matrix contributes to minus the objective."""
-    return stored_sums(
-        columns_of(problem.data.source.by_feature),
-        _row_problems(problem, atoms),
-        activations,
-        problem.executor,
-        collect=False,
-    ).features
-
-
 def _collects(problem: Problem) -> bool:
-    """Whether a sweep over samples collects what the atoms need; if not, features do in groups.
-
-    Stored cells are next to each other by feature, or by sample.
-    """
-    stores = problem.data.source.stores_cells
-    return not stores and _features_at_once(problem) == problem.data.shape[1]
+    """Whether a sweep over samples collects what the atoms need; if not, features do in groups."""
+    return _features_at_once(problem) == problem.data.shape[1]
 
 
 def _features_at_once(problem: Problem) -> int:
@@ -443,21 +474,25 @@ def _features_at_once(problem: Problem) -> int:
 
 def _moves(
     problem: Problem, activations: NDArray, found: _Sums, terms: Terms, atoms: NDArray
-) -> NDArray:
-    """Newton step on the atoms (2, K, I), by groups of features if all at once are too many."""
+) -> tuple[NDArray, NDArray]:
+    """Newton step on the atoms (2, K, I), by groups of features if all at once are too many.
+
+    And what each feature contributes to minus the log-likelihood.
+    """
     n_features, at_once = atoms.shape[2], _features_at_once(problem)
-    moves = np.empty(atoms.shape)
+    moves, features = np.empty(atoms.shape), found.features.copy()
     for first in range(0, n_features, at_once):
         part = slice(first, min(first + at_once, n_features))
         slopes, hessian_blocks = found.slopes, found.hessian_blocks
         if not _collects(problem):
             group = (atoms, part.start, part.stop)
-            _, (slopes, hessian_blocks) = problem.over_samples(
+            _, (seen, slopes, hessian_blocks) = problem.over_samples(
                 _look_samples, (activations,), *group
             )
+            features[part] = np.where(np.isnan(features[part]), seen, features[part])
         group_terms = terms.of_features(atoms.shape, part)
         moves[:, :, part] = move(problem, slopes, hessian_blocks, atoms[:, :, part], group_terms)
-    return moves
+    return moves, features
 
 
 def move(
@@ -486,14 +521,19 @@ def prior_terms(problem: Problem, rate_sum: NDArray, excess: NDArray, atoms: NDA
     )
 
 
-def _failed(problem: Problem, state: NewtonState, found: _Sums) -> NewtonState:
+def _failed(problem: Problem, state: NewtonState, proposal: _Proposal, found: _Sums) -> NewtonState:
     """The state after its proposal was dropped: the next will be more careful."""
     state = state._replace(failures=state.failures + 1, age=state.age + 1)
     if state.failures == 1:
         return state._replace(momentum=_SHRINKAGE * state.momentum)
     _, (rate_sum, excess) = problem.over_samples(_prior_samples, (state.activations,))
     terms = prior_terms(problem, rate_sum, excess, state.atoms)
-    tried = found.features_before + terms.by_feature(_unnormalised(state))
+    before = found.features_before
+    if np.isnan(before).any():
+        rows = proposal.activations, state.previous.activations
+        point = proposal.totals, proposal.momentum, proposal.atoms
+        _, (before,) = problem.over_samples(_worth_samples, rows, *point)
+    tried = before + terms.by_feature(_unnormalised(state))
     risen = ~(tried <= state.features)
     to_blame = risen if risen.any() else ~risen
     return state._replace(trust=np.where(to_blame, _DAMPING * state.trust, state.trust))

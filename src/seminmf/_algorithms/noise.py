@@ -54,6 +54,9 @@ _LEAST_ROUNDS = 40
 # A cell is an outlier if, by squares, it is more than this of its feature's residuals, and of the
 # feature, among so many cells.
 _MOST_OF_REST, _MUCH, _MANY_CELLS = 0.5, 0.25, 20
+# A square that is less than so many of the cell's known variances is what was to be expected,
+# with what the price takes from the cell.
+_EXPECTED = 36.0
 # A component that is nowhere active starts anew at the sample that is fitted worst, for some time.
 _LAST_RESTART = 60
 
@@ -348,18 +351,19 @@ def r2(search: Search, state: Found) -> float:
 def outlier(search: Search, state: Found) -> tuple[int, int] | None:
     """The cell that is most of what is not explained of its feature, and much of the feature.
 
-    The first one, if there are several.
+    The first one, if there are several. A cell whose known error explains it is none.
     """
     data = search.data
     residuals = data.X - state.activations @ state.components - state.intercept
     squares = data.observed * residuals**2
-    largest, total = squares.max(axis=0), squares.sum(axis=0)
+    unexpected = np.where(squares > _EXPECTED * data.known, squares, 0.0)
+    largest, total = unexpected.max(axis=0), squares.sum(axis=0)
     alone = (largest > _MOST_OF_REST * total) & (largest > _MUCH * data.counts * search.sizes)
     alone &= search.has_values & (data.counts >= _MANY_CELLS)
     if not alone.any():
         return None
     feature = int(np.argmax(alone))
-    return int(np.argmax(squares[:, feature])), feature
+    return int(np.argmax(unexpected[:, feature])), feature
 
 
 def is_undecided(search: Search, state: Found) -> bool:

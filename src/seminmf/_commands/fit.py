@@ -71,6 +71,7 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
         X, known = read.X, {}
         if request.cell_noise is not None:
             known["cell_noise"] = read_cell_noise(request.cell_noise, read, table, names)
+        del read  # large, as X is
         begin = time.perf_counter()
         X, scale = scale_features(X, request.scale, estimator)
         if scale is not None and known:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from .._data.memory import available_memory
 from .._estimators.container import written_whole
 from .inputs import STANDARD as STANDARD
-from .inputs import opened
+from .inputs import Text, opened
 from .options import Format
 from .text import ALL_FEATURES, Found, Roles, check_names, is_number, read_text
 
@@ -101,9 +101,9 @@ def read(
     kind = given or format_of(path)
     name = "standard input" if path == STANDARD else path
     try:
+        if kind in SEPARATORS:
+            return read_text(Text(path), SEPARATORS[kind], missing, header, roles)
         with opened(path, kind) as file:
-            if kind in SEPARATORS:
-                return read_text(file.read(), SEPARATORS[kind], missing, header, roles)
             found = _READERS[kind](file, zeros)
             if isinstance(found, np.ndarray):
                 return Found(_with_gaps(_numbered(found), missing, roles.of_numbered()), False)

@@ -5,23 +5,31 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._views.concerns import about_model
+import numpy as np
+
+from .._views.concerns import Concern, about_model, about_tensors
 from ..io import LEARNER
 from . import formats
-from .models import components_table, load_file, summary
+from .models import components_table, is_tensor_model, load_file, summary, tensor_summary
 from .output import print_json, printable
 
 
 def info(model: str, out: str | None, as_json: bool) -> None:
     """Say what a file has; write its components as a table."""
     found = load_file(model)
-    learner = type(found).__name__ == LEARNER
+    learner, tensors = type(found).__name__ == LEARNER, is_tensor_model(found)
     if out is not None:
+        if tensors:
+            raise ValueError(f"{model} has a tensor model, whose factors are not one table.")
         if learner:
             raise ValueError(f"{model} has a learned prior, which has no components.")
         formats.check_tables([out], [model], as_json)
         formats.write(out, components_table(found))
-    said = _about_learner(found) if learner else summary(found) | {"concerns": _concerns(found)}
+    if learner:
+        said = _about_learner(found)
+    else:
+        describe, about = (tensor_summary, about_tensors) if tensors else (summary, about_model)
+        said = describe(found) | {"concerns": _in_sentences(about(found))}
     if as_json:
         print_json(said)
     elif out != formats.STANDARD:
@@ -33,9 +41,9 @@ def info(model: str, out: str | None, as_json: bool) -> None:
             print(f"worth a look: {concern}")
 
 
-def _concerns(model: Any) -> list[str]:
-    """What is worth a look, in whole sentences."""
-    return [f"{concern.title}. {concern.text}" for concern in about_model(model)]
+def _in_sentences(concerns: list[Concern]) -> list[str]:
+    """What is worth a look."""
+    return [f"{concern.title}. {concern.text}" for concern in concerns]
 
 
 def _about_learner(learner: Any) -> dict[str, Any]:
@@ -52,7 +60,10 @@ def _about_learner(learner: Any) -> dict[str, Any]:
 
 def _in_words(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}={part}" for name, part in value.items())
+        several = any(isinstance(part, dict) or np.ndim(part) for part in value.values())
+        return ("; " if several else ", ").join(
+            f"{name}={_in_words(part) if np.ndim(part) else part}" for name, part in value.items()
+        )
     if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
         parts = list(value)
         return ", ".join(f"{p:.3f}" if isinstance(p, float) else str(p) for p in parts)

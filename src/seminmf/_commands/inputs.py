@@ -15,6 +15,7 @@ from .._data.memory import available_memory
 STANDARD = "-"
 # How files begin, by format. Text has no such mark.
 _MARKS = {"npy": b"\x93NUMPY", "npz": b"PK", "parquet": b"PAR1"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
 # A longer line is none.
 _LONGEST_LINE = 1 << 26
@@ -23,7 +24,7 @@ _PATIENCE = 5.0
 
 
 def opened(path: str, kind: str) -> IO[bytes]:
-    """A file of this format, to be read at any place; text and streams are in memory, as a whole.
+    """A file of this format, to be read at any place; streams are in memory, as a whole.
 
     Parameters
     ----------
@@ -32,23 +33,74 @@ def opened(path: str, kind: str) -> IO[bytes]:
     kind : str
         A format. What is none of it from its beginning on is refused there.
     """
-    if path != STANDARD and kind in _MARKS and os.path.isfile(path):
+    if _is_file(path):
         return open(path, "rb")
+    return BytesIO(_content(_marked(_chunks(path), _MARKS[kind])))
+
+
+def _content(chunks: Iterator[bytes]) -> bytes:
+    """A stream as a whole."""
+    return b"".join(_bounded(chunks, kept=True))
+
+
+def _bounded(chunks: Iterator[bytes], *, kept: bool) -> Iterator[bytes]:
+    """The same, unless there is not the memory to read them, and to keep them as they are."""
     available, needed = available_memory(), 0
-    content, chunks = BytesIO(), _chunks(path)
-    for part in _marked(chunks, _MARKS[kind]) if kind in _MARKS else _checked_text(chunks):
-        content.write(part)
-        needed += _memory_of(part)
+    for part in chunks:
+        needed += _memory_of(part) + (2 * len(part) if kept else 0)
         if needed > available:
             raise ValueError(f"it needs more than the {available / 1e9:.1f} GB of memory there are")
-    content.seek(0)
-    return content
+        yield part
 
 
 def _memory_of(part: bytes) -> int:
-    """Bytes that reading takes: the content, a parser's copy, and three words for each cell."""
-    n_cells = sum(part.count(end) for end in (b",", b"\t", b"\n"))
-    return 2 * len(part) + 24 * n_cells
+    """Bytes that the cells take that a parser makes of a text: three words for each."""
+    return 24 * sum(part.count(end) for end in (b",", b"\t", b"\n"))
+
+
+def _is_file(path: str) -> bool:
+    return path != STANDARD and os.path.isfile(path)
+
+
+class Text:
+    """A text that is read more than once: a file where it is, a stream from memory.
+
+    Parameters
+    ----------
+    path : str
+        "-" is standard input. What is no text is refused.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path if _is_file(path) else None
+        self._version = self._content = None
+        if self._path is None:
+            self._content = _content(_checked_text(_chunks(path)))
+            return
+        with open(self._path, "rb") as file:
+            self._version = _version_of(file)
+            for _ in _bounded(_checked_text(_parts(file)), kept=False):
+                pass
+
+    def open(self) -> IO[bytes]:
+        """The text from its beginning on, without the mark of its encoding."""
+        file: IO[bytes]
+        if self._path is None:
+            file = BytesIO(self._content or b"")
+        else:
+            file = open(self._path, "rb")  # noqa: SIM115
+            if _version_of(file) != self._version:
+                file.close()
+                raise ValueError(f"{self._path} has changed while it was read.")
+        if file.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK:
+            file.seek(0)
+        return file
+
+
+def _version_of(file: IO[bytes]) -> tuple[int, int, int, int]:
+    """What is another once a file has changed, or is another one."""
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _chunks(path: str) -> Iterator[bytes]:

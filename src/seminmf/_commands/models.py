@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._estimators.tensor import BaseSNTF
 from .._model.likelihoods import takes_integers
 from .._views.dominance import dominant_feature
 from .._views.misfit import root_mean_square
@@ -21,13 +22,26 @@ if TYPE_CHECKING:
 
     from .options import TableOptions
 
+# Cells that are looked at at a time: X may be as large as memory allows.
+_CELLS = 1 << 20
 
-def load_model(path: str) -> Any:
-    """A fitted estimator from a file; a learner is none."""
+
+def load_model(path: str, *, tensors: bool = False) -> Any:
+    """A fitted estimator from a file; a learner is none, and few commands know of tensors."""
     model = load_file(path)
     if type(model).__name__ == LEARNER:
         raise ValueError(f"{path} has a learned prior, not a fitted model.")
+    if is_tensor_model(model) and not tensors:
+        raise ValueError(
+            f"{path} has a tensor model, and this command is for tables; in Python, seminmf.load "
+            "reads it."
+        )
     return model
+
+
+def is_tensor_model(model: Any) -> bool:
+    """Whether it is a model that was written as a string."""
+    return isinstance(model, BaseSNTF)
 
 
 def load_file(path: str) -> Any:
@@ -66,6 +80,12 @@ def scale_of(X: pd.DataFrame | NDArray) -> NDArray:
     The mean stays where it is: signs and zeros mean something.
     """
     values = np.asarray(X, dtype=np.float64)
+    step = max(1, _CELLS // len(values))
+    parts = (values[:, first : first + step] for first in range(0, values.shape[1], step))
+    return np.concatenate([_sizes(part) for part in parts])
+
+
+def _sizes(values: NDArray) -> NDArray:
     with np.errstate(invalid="ignore"):
         sizes = root_mean_square(values, axis=0)
     return np.where((sizes > 0) | np.isinf(values).any(axis=0), sizes, 1.0)
@@ -147,6 +167,35 @@ def summary(model: Any) -> dict[str, Any]:
         "scaled": hasattr(model, "feature_scale_"),
         "parameters": _parameters(model),
         "feature_names": feature_names(model),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def tensor_summary(model: Any) -> dict[str, Any]:
+    """What there is to say of a fitted tensor model."""
+    objective = "lower_bound_" if hasattr(model, "lower_bound_") else "objective_"
+    inside = model._fitted.model
+    names = {letter: own.name for letter, own in model._fitted.labels.items()}
+    found = {
+        "estimator": type(model).__name__,
+        "model": model._parameter("model"),
+        "sizes": inside.sizes,
+        "names": {letter: name for letter, name in names.items() if name != letter} or None,
+        "factors": {
+            name: " × ".join(map(str, parts.shape[1:]))
+            + (", signed" if len(parts) == 2 else "")
+            + (", free" if inside.network.roles[name].is_free else ", sums to 1")
+            for name, parts in model.parts_.items()
+        },
+        "converged": model.converged_,
+        "stop_reason": model.stop_reason_,
+        "n_iter": model.n_iter_,
+        objective.rstrip("_"): getattr(model, objective),
+        "dispersion": model.dispersion_,
+        "noise": model.noise_ if np.size(model.noise_) else None,
+        "r2": model.r2_,
+        "r2_drop": model.r2_drop_,
+        "parameters": _parameters(model),
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
 
 from .._resampling.bootstrap import bootstrap
 from . import formats
-from .models import load_model, read_for, scaled
+from .models import is_tensor_model, load_model, read_for, scaled
 from .options import TableOptions
 from .output import say, show_progress, spoken_warnings
 from .tables import is_label
@@ -27,7 +30,13 @@ def report(
     formats.check_places([out], [model, data])
     if n_draws is not None and data is None:
         raise ValueError("--bootstrap needs the data that the model was fitted to.")
-    fitted = load_model(model)
+    fitted = load_model(model, tensors=True)
+    if is_tensor_model(fitted):
+        content = page(fitted, _tensors(data), title=title, source=os.path.basename(data or model))
+        formats.write_bytes(out, content.encode())
+        if out != formats.STANDARD:
+            say(f"Report: {out}")
+        return
     options: dict[str, Any] = {"title": title, "source": os.path.basename(data or model)}
     scale = getattr(fitted, "feature_scale_", None)
     X = None
@@ -51,3 +60,21 @@ def report(
     formats.write_bytes(out, content.encode())
     if out != formats.STANDARD:
         say(f"Report: {out}")
+
+
+def _tensors(path: str | None) -> Any:
+    """The array of an .npy file, or the arrays of an .npz file by their names."""
+    if path is None:
+        return None
+    if not path.endswith((".npy", ".npz")):
+        raise ValueError(
+            f"{path} must be an .npy file, or an .npz file with an array for each of several "
+            "tensors: the model is one of tensors."
+        )
+    try:
+        found = np.load(path, allow_pickle=False)
+        return found if isinstance(found, np.ndarray) else {name: found[name] for name in found}
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise ValueError(f"{path} has no arrays of numbers: {error}.") from error

@@ -58,9 +58,9 @@ class Table:
 
         Columns without names that are not all features have their numbers as names.
         """
-        values = _numbers(self.frame[self.features])
-        whole = not self.named and len(self.features) == len(self.frame.columns)
-        if self.plain or whole:
+        columns = list(self.frame.columns)
+        values = _numbers(self.frame if columns == self.features else self.frame[self.features])
+        if self.plain or (not self.named and len(self.features) == len(columns)):
             return values
         import pandas as pd
 

@@ -5,20 +5,29 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from io import BytesIO, TextIOWrapper
-from typing import TYPE_CHECKING, Any, NamedTuple
+from io import TextIOWrapper
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pandas.io.parsers import TextFileReader
+
+    from .inputs import Text
 
 # What stands for a gap in text, and for a label that is none.
 GAPS = frozenset(
     {"", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"}
     | {"None", "null", "NULL"}
 )
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# So many cells are parsed at a time: what a parser needs for them is several times what they are.
+_PARSED = 1 << 19
+# Floats have all integers up to here.
+_EXACT = 2**53
 # Python's own `float` takes 2020_01 as well, and the digits of all scripts.
 _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
@@ -97,57 +106,120 @@ def check_names(names: Sequence[Any]) -> None:
 
 
 def read_text(
-    content: bytes, separator: str, missing: Sequence[str], header: bool | None, roles: Roles
+    content: Text, separator: str, missing: Sequence[str], header: bool | None, roles: Roles
 ) -> Found:
     """The table in a text; `formats.read` has the parameters."""
-    content = content.removeprefix(_BYTE_ORDER_MARK)
     first = _first_line(content, separator)
     if header is None:
         header = not _could_be_data(first, missing)
     names: list[Any] = first if header else list(range(len(first)))
     if header:
         check_names(names)
-    _check_lines(content, separator, len(names))
+    n_rows = _checked_lines(content, separator, len(names)) - header
     roles = roles if header else roles.of_numbered()
     features = {name for name in names if roles.is_feature(name)}
     # What is no feature stays as it is, to the letter.
     others = {name: object for name in names if name not in features}
     gaps = {name: [*GAPS, *missing] for name in features}
     parse = partial(_parse, content, separator, header, names)
-    return Found(parse(dtype=others, na_values=gaps), header, partial(parse, dtype=object))
+    own = {"dtype": others, "na_values": gaps}
+    with parse(chunksize=max(1, _PARSED // len(names)), **own) as parts:
+        frame = _joined(parts, names, features, n_rows)
+    if frame is None:
+        frame = _whole(parse, **own)
+    return Found(frame, header, partial(_whole, parse, dtype=object))
 
 
+def _whole(parse: Callable[..., Any], **options: Any) -> pd.DataFrame:
+    with parse(**options) as parts:
+        return parts.read()
+
+
+@contextmanager
 def _parse(
-    content: bytes, separator: str, header: bool, names: list[Any], **options: Any
-) -> pd.DataFrame:
+    content: Text, separator: str, header: bool, names: list[Any], **options: Any
+) -> Iterator[TextFileReader]:
+    """What reads the table in a text, in parts or as a whole."""
     import pandas as pd
 
     if int(pd.__version__.split(".")[0]) < 3:  # later ones always read numbers exactly
         options["float_precision"] = "round_trip"
-    return pd.read_csv(
-        # The first line that is not empty has the names.
-        BytesIO(content.lstrip(b"\r\n") if header else content),
-        sep=separator,
-        header=0 if header else None,
-        names=names,
-        index_col=False,
-        keep_default_na=False,
-        low_memory=False,
-        # In one column an empty line is an empty cell.
-        skip_blank_lines=len(names) > 1,
-        **options,
-    )
+    with content.open() as file:
+        if header:
+            _skip_empty_lines(file)  # the first line that is not empty has the names
+        with pd.read_csv(
+            file,
+            sep=separator,
+            header=0 if header else None,
+            names=names,
+            index_col=False,
+            keep_default_na=False,
+            low_memory=False,
+            # In one column an empty line is an empty cell.
+            skip_blank_lines=len(names) > 1,
+            iterator=True,
+            **options,
+        ) as parts:
+            yield parts
 
 
-def _lines(content: bytes, separator: str) -> Any:
+def _skip_empty_lines(file: IO[bytes]) -> None:
+    begin = file.tell()
+    while file.read(1) in (b"\r", b"\n"):
+        begin += 1
+    file.seek(begin)
+
+
+def _joined(
+    parts: Iterable[pd.DataFrame], names: list[Any], features: Collection[Any], n_rows: int
+) -> pd.DataFrame | None:
+    """The table of these parts, as it would be had it been parsed as a whole.
+
+    It takes the memory that its numbers do, and no more. None if the type of a feature is another
+    in the whole than in parts, or text.
+    """
+    import pandas as pd
+
+    places = [place for place, name in enumerate(names) if name in features]
+    others: dict[int, list] = {
+        place: [] for place, name in enumerate(names) if name not in features
+    }
+    values, integral, begin = np.empty((n_rows, len(places))), np.ones(len(places), dtype=bool), 0
+    for part in parts:
+        kinds = np.array([part.dtypes.iloc[place].kind for place in places])
+        end = begin + len(part)
+        if end > n_rows or not np.isin(kinds, ["f", "i"]).all():
+            return None
+        values[begin:end] = part.iloc[:, places].to_numpy(dtype=np.float64)
+        integers = kinds == "i"
+        if np.any(np.abs(values[begin:end, integers]) >= _EXACT):
+            return None
+        for place, cells in others.items():
+            cells.append(part.iloc[:, place].to_numpy())
+        integral, begin = integral & integers, end
+    if begin < n_rows or n_rows == 0:
+        return None
+    frame = pd.DataFrame(values, columns=[names[place] for place in places])
+    if integral.all():
+        frame = frame.astype(np.int64)
+    for number in np.flatnonzero(integral & ~integral.all()):
+        frame.isetitem(number, values[:, number].astype(np.int64))
+    for place, cells in others.items():
+        frame.insert(place, names[place], np.concatenate(cells))
+    return frame
+
+
+@contextmanager
+def _lines(content: Text, separator: str) -> Iterator[Any]:
     """The cells of each line; none for one that is empty."""
-    text = TextIOWrapper(BytesIO(content), "utf-8", newline="")
-    return csv.reader(text, delimiter=separator)
+    with content.open() as file, TextIOWrapper(file, "utf-8", newline="") as text:
+        yield csv.reader(text, delimiter=separator)
 
 
-def _first_line(content: bytes, separator: str) -> list[str]:
+def _first_line(content: Text, separator: str) -> list[str]:
     """Cells of the first line that is not empty."""
-    cells: list[str] = next((line for line in _lines(content, separator) if line), [])
+    with _lines(content, separator) as lines:
+        cells: list[str] = next((line for line in lines if line), [])
     if not cells:
         raise ValueError("it is empty")
     if len(cells) == 1:
@@ -172,13 +244,20 @@ def _could_be_data(cells: Sequence[str], missing: Sequence[str]) -> bool:
     )
 
 
-def _check_lines(content: bytes, separator: str, n_columns: int) -> None:
-    """Refuse lines with other numbers of cells, which pandas would fill up or cut off."""
-    lines = _lines(content, separator)
-    for line in lines:
-        if line and len(line) != n_columns:
-            than = "more" if len(line) > n_columns else "fewer"
-            raise ValueError(
-                f"it has lines with {than} cells than there are columns: line {lines.line_num} has "
-                f"{len(line)}, the first has {n_columns}"
-            )
+def _checked_lines(content: Text, separator: str, n_columns: int) -> int:
+    """How many lines there are that have cells.
+
+    Lines with other numbers of cells are refused, which pandas would fill up or cut off.
+    """
+    count = 0
+    with _lines(content, separator) as lines:
+        for line in lines:
+            # In one column an empty line is an empty cell.
+            count += bool(line) or n_columns == 1
+            if line and len(line) != n_columns:
+                than = "more" if len(line) > n_columns else "fewer"
+                raise ValueError(
+                    f"it has lines with {than} cells than there are columns: line "
+                    f"{lines.line_num} has {len(line)}, the first has {n_columns}"
+                )
+    return count

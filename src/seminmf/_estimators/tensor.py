@@ -32,6 +32,7 @@ from .tensor_data import open_tensors
 from .tensor_draft import Draft, Observed, observe
 from .tensor_fitted import Fitted, point_of, with_dispersion
 from .tensor_given import check_given, check_priors, check_signed
+from .tensor_labels import given_factors
 from .tensor_levels import Wanted, wanted, without_noise
 from .tensor_noise import Found, find_noise
 from .tensor_results import TensorResults
@@ -121,11 +122,13 @@ class BaseSNTF(TensorResults):
             sparse arrays of any number of axes what is not stored is a gap; large memory maps,
             HDF5, Zarr and Dask arrays are read in slices of the first axis. The axes of an
             `xarray.DataArray` or a DataFrame are what the factors are labelled with.
+            An `xarray.Dataset` is a dict.
         y : None
             Not used.
         factors : dict of array-like, default=None
             Start values by the names of factors, with the axes as written. Signed ones have signs,
-            or are given as their two parts, (2, *sizes). What is NaN starts at random.
+            or are given as their two parts, (2, *sizes). What is NaN starts at random. Labels of
+            latent letters are taken from DataFrames and xarrays.
         frozen : dict, default=None
             What of them stays: True for all of a factor, a boolean array of its shape, or indices
             of its latent letter. What is 0 and stays is known to be 0.
@@ -185,10 +188,11 @@ class BaseSNTF(TensorResults):
         self._check_parameters()
         plan = read(self.model)
         wants = wanted(plan, self.likelihood, self.dispersion, self.noise)
-        arrays, labels = open_tensors(plan, X, self._accepted(wants), fitted=False)
+        arrays, labels = open_tensors(plan, X, self._accepted(wants))
         sizes = sizes_of(plan, self.n_components, {n: a.shape for n, a in arrays.items()})
         signed = check_signed(plan, self.signed, _least(arrays))
         _check_signs(plan, signed, wants, arrays)
+        factors, labels = given_factors(plan, factors, labels)
         given = check_given(plan, sizes, signed, factors, frozen)
         model = blueprint(plan, sizes, signed, self.unit, given)
         priors = self._check_priors(model, signed)

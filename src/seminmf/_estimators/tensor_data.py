@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from .._data.reading import as_meant, is_pandas, library_of
+from .._data.reading import as_meant, library_of
 from .._data.source import float_type
 from .._data.summary import Accepted
 from .._data.tensors import LARGE, SlicedTensor, StoredTensor, blocks_of
 from .._model.language import ONLY, Observation, Plan
-
-
-class Label(NamedTuple):
-    """What a letter is called in the data, and its values; None if they have no names."""
-
-    name: str
-    values: NDArray | None
-
-
-Labels = dict[str, Label]
+from .tensor_labels import Labels, check_same, in_order, labels_of
 
 
 def open_tensors(
-    plan: Plan, X: Any, accepted: Mapping[str, Accepted], *, fitted: bool
+    plan: Plan, X: Any, accepted: Mapping[str, Accepted], known: Labels | None = None
 ) -> tuple[dict[str, Any], Labels]:
     """Arrays by the names of observed tensors, checked, and the labels of their axes.
 
-    For other samples of a fitted model some tensors may be missing.
+    `known` are the labels of a fitted model; then some tensors may be missing.
     """
+    fitted = known is not None
     names = [observation.name for observation in plan.observations]
+    if names == [ONLY] and isinstance(X, Mapping):
+        raise ValueError(
+            f"X must be one array, as the model is one string; found a {type(X).__name__} with "
+            f"{', '.join(map(repr, X)) or 'nothing'}."
+        )
     given = {ONLY: X} if names == [ONLY] else X
     wanted = " and ".join(map(repr, names))
     if not isinstance(given, Mapping):
@@ -46,13 +42,26 @@ def open_tensors(
         raise ValueError(f"X must have the tensors {wanted}; found {found}.")
     arrays: dict[str, Any] = {}
     labels: Labels = {}
+    of_fit = known or {}
     for observation in plan.observations:
         if observation.name in given:
-            value = given[observation.name]
-            array = _as_array(_name(plan, observation), value)
-            _check_values(_name(plan, observation), array, accepted[observation.name])
+            what, letters = _name(plan, observation), observation.output
+            value = in_order(
+                what,
+                letters,
+                given[observation.name],
+                of_fit | labels,
+                plan.sample if fitted else "",
+            )
+            array = _as_array(what, value)
+            _check_values(what, array, accepted[observation.name])
             arrays[observation.name] = array
-            labels |= _labels(observation, value)
+            own = labels_of(letters, value)
+            check_same(what, "other tensors", own, labels)
+            check_same(what, "the fit", {x: y for x, y in own.items() if x != plan.sample}, of_fit)
+            labels = own | labels
+    if fitted:
+        labels = {x: y for x, y in of_fit.items() if x != plan.sample} | labels
     return arrays, labels
 
 
@@ -118,50 +127,3 @@ def _check_values(name: str, array: Any, accepted: Accepted) -> None:
             raise ValueError(
                 f"{name} must be {words}; found {np.asarray(part)[place[1:]]} at index {place}."
             )
-
-
-def _labels(observation: Observation, value: Any) -> Labels:
-    """Labels of the letters of a tensor that has any."""
-    if library_of(value) == "xarray":
-        if len(value.dims) != len(observation.output):
-            return {}
-        return {
-            letter: Label(str(dim), value.coords[dim].values if dim in value.coords else None)
-            for letter, dim in zip(observation.output, value.dims, strict=True)
-        }
-    if is_pandas(value) and len(observation.output) == 2:
-        axes = zip(observation.output, (value.index, value.columns), strict=True)
-        return {letter: Label(str(axis.name or letter), axis.to_numpy()) for letter, axis in axes}
-    return {}
-
-
-def labelled(array: NDArray, letters: tuple[str, ...], labels: Labels) -> Any:
-    """An array with the labels of its letters: a DataFrame if it has two axes, or else an xarray.
-
-    Without any label it is the array.
-    """
-    if not any(letter in labels for letter in letters):
-        return array
-    own = [labels.get(letter, Label(letter, None)) for letter in letters]
-    values = [
-        np.arange(size) if label.values is None or len(label.values) != size else label.values
-        for label, size in zip(own, array.shape, strict=True)
-    ]
-    if array.ndim == 2:
-        import pandas as pd
-
-        index, columns = (
-            pd.Index(value, name=label.name) for value, label in zip(values, own, strict=True)
-        )
-        return pd.DataFrame(array, index=index, columns=columns)
-    import xarray
-
-    names = [label.name for label in own]
-    return xarray.DataArray(array, dims=names, coords=dict(zip(names, values, strict=True)))
-
-
-def like(X: Any, array: NDArray) -> Any:
-    """An array as what X is."""
-    if library_of(X) == "xarray":
-        return X.copy(data=array)
-    return type(X)(array, index=X.index, columns=X.columns) if is_pandas(X) else array

@@ -14,8 +14,8 @@ from .._model.priors import Dirichlet, Gamma
 from .container import Content
 from .files import checked_scalar, write
 from .tensor_build import Blueprint, Scales, drawn
-from .tensor_data import Label, Labels
 from .tensor_fitted import Fitted, point_of
+from .tensor_labels import Label, Labels
 from .tensor_levels import Levels, wanted
 
 _SCALARS: dict[str, type] = {"n_iter_": int, "converged_": bool, "stop_reason_": str, "r2_": float}
@@ -99,12 +99,17 @@ def _with_arrays(value: Any, arrays: Mapping[str, NDArray]) -> Any:
 
 
 def _label(own: Label) -> dict[str, Any]:
-    values = None if own.values is None else [_plain(value) for value in own.values.tolist()]
-    return {"name": own.name, "values": values}
+    if own.values is None:
+        return {"name": own.name, "values": None}
+    if own.values.dtype.kind in "mM":
+        values = own.values.astype(np.int64).tolist()
+        return {"name": own.name, "values": values, "dtype": own.values.dtype.str}
+    return {"name": own.name, "values": [_plain(value) for value in own.values.tolist()]}
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float)) else str(value)
+    finite = not isinstance(value, float) or np.isfinite(value)
+    return value if isinstance(value, (str, int, float)) and finite else str(value)
 
 
 # --- reading --------------------------------------------------------------------------------
@@ -208,6 +213,19 @@ def _factor(estimator: Any, model: Blueprint, n: int, arrays: Mapping[str, NDArr
 
 def _labels(header: Mapping[str, Any]) -> Labels:
     return {
-        letter: Label(own["name"], None if own["values"] is None else np.array(own["values"]))
+        letter: Label(
+            own["name"],
+            None
+            if own["values"] is None
+            else np.array(own["values"], dtype=_dtype(own.get("dtype"))),
+        )
         for letter, own in header.items()
     }
+
+
+def _dtype(name: Any) -> np.dtype | None:
+    """The type of dates and times, which are numbers in a file."""
+    dtype = None if name is None else np.dtype(name)
+    if dtype is not None and dtype.kind not in "mM":
+        raise ValueError(f"it has labels of an unknown type, {name!r}")
+    return dtype

@@ -17,7 +17,7 @@ from .._model.factors import TensorFactor
 from .._model.language import Observation
 from .._model.likelihoods import Real
 from .tensor_build import Blueprint, Scales, folded, scaled_out
-from .tensor_data import Labels
+from .tensor_labels import Labels
 from .tensor_levels import Levels, Wanted, unit_of
 
 

@@ -109,6 +109,11 @@ def _wanted_one(observation: Observation, likelihood: str, dispersion: Any, nois
                 f"dispersion={dispersion!r}; found {noise!r}."
             )
         return Wanted(kind, kind.known_dispersion or 0.0, None)
+    if noise is None and dispersion == "auto":
+        raise ValueError(
+            "noise must be 'auto', 'same' or a letter where dispersion is 'auto'; found None, with "
+            "which dispersion must be a number (0.0 is the paper's)."
+        )
     letter = noise
     if noise == "auto":
         letter = letters[0] if letters else SAME

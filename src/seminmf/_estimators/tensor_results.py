@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.executor import local_executor
+from .._data.reading import is_pandas, library_of
 from .._data.summary import Accepted
 from .._data.tensors import dense_of
 from . import validation as check
 from .frame import FitFrame
 from .tensor_cells import amounts_of, explained, log_densities, sources_of, tensors_of
-from .tensor_data import labelled, like, open_tensors
+from .tensor_data import open_tensors
 from .tensor_files import save
 from .tensor_fitted import Fitted, Parts, signed_values
+from .tensor_labels import Label, labelled, labelled_xarray, like, values_of
 from .tensor_levels import Wanted
 from .tensor_samples import Samples, sample_axes, solved, tables_of
 
@@ -53,7 +56,7 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         """Factors by their names, with the axes as written and the labels of X, if it has any."""
         plan, labels = self._fitted.model.plan, self._fitted.labels
         return {
-            name: labelled(signed_values(parts), tuple(map(str, plan.factors[name])), labels)
+            name: labelled(signed_values(parts), plan.factors[name], labels)
             for name, parts in self.parts_.items()
         }
 
@@ -108,6 +111,30 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         """
         return self._flat(self._solved(X).fitted)
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Names of the columns that `transform` returns: a factor's, and its latent cells'.
+
+        Parameters
+        ----------
+        input_features : None
+            Not used.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        plan, labels, parts = self._fitted.model.plan, self._fitted.labels, self._parts().factors
+        names = []
+        for name, axis in sample_axes(self._fitted.model).items():
+            own = [
+                values_of(one, size, labels)
+                for one, size in zip(plan.factors[name], parts[name].shape[1:], strict=True)
+            ]
+            cells = product(*(values for n, values in enumerate(own) if n != axis))
+            names += ["_".join(map(str, (name, *cell))) for cell in cells]
+        return np.array(names, dtype=object)
+
     def fit_transform(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
         """Fit to X, then `transform` it.
 
@@ -133,9 +160,17 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray, or dict of them by the names of tensors
+            With the labels of the fit, if it had any: DataFrames, or xarrays.
         """
         check_is_fitted(self)
-        return self._by_tensor(tensors_of(self._fitted, self._parts(), np.asarray(X)))
+        plan, labels = self._fitted.model.plan, dict(self._fitted.labels)
+        if plan.sample in labels:
+            rows = X.index.to_numpy() if is_pandas(X) else None
+            labels[plan.sample] = Label(labels[plan.sample].name, rows)
+        tensors = tensors_of(self._fitted, self._parts(), np.asarray(X))
+        return self._by_tensor(
+            {one.name: labelled(tensors[one.name], one.output, labels) for one in plan.observations}
+        )
 
     def impute(self, X: Any) -> Any:
         """X with its gaps filled by the model; tensors that are not there are filled altogether.
@@ -150,13 +185,18 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         As X, or a dict with all tensors
         """
         samples = self._solved(X)
-        filled = {}
-        for one, expected in self._expected(samples).items():
-            array = dense_of(samples.arrays[one])
-            values = np.where(np.isnan(array), expected.astype(array.dtype), array)
-            given = X.get(one) if isinstance(X, Mapping) else X
-            filled[one] = values if given is None else like(given, values)
-        return self._by_tensor(filled)
+        own, several = samples.fitted, isinstance(X, Mapping)
+        expected, filled = self._expected(samples), {}
+        for one in own.model.plan.observations:
+            array = dense_of(samples.arrays[one.name])
+            values = np.where(np.isnan(array), expected[one.name].astype(array.dtype), array)
+            if not several or one.name in X:
+                given = X[one.name] if several else X
+                filled[one.name] = like(given, values, one, own.labels)
+            else:
+                as_labelled = labelled_xarray if library_of(X) == "xarray" else labelled
+                filled[one.name] = as_labelled(values, one.output, own.labels)
+        return type(X)(filled) if library_of(X) == "xarray" and several else self._by_tensor(filled)
 
     def predict(self, X: Any) -> NDArray:
         """Cluster of each sample: the latent cell that puts the largest amount into it.
@@ -235,6 +275,7 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (*X.shape, n_values), or dict of them by the names of tensors
+            An xarray where X is one.
         """
         samples = self._solved(X)
         plan = samples.fitted.model.plan
@@ -246,18 +287,33 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
                 f"letter must be a latent letter that is in each term "
                 f"({', '.join(map(repr, everywhere)) or 'there is none'}); found {letter!r}."
             )
-        return self._by_tensor(sources_of(samples, self._parts_of(samples), letter))
+        found = sources_of(samples, self._parts_of(samples), letter)
+        if library_of(X) == "xarray":
+            for one in plan.observations:
+                axes = (*one.output, letter)
+                found[one.name] = labelled_xarray(found[one.name], axes, samples.fitted.labels)
+        return self._by_tensor(found)
 
     def _solved(self, X: Any) -> Samples:
         """The samples of X with their factors."""
         check_is_fitted(self)
         fitted = self._fitted
-        arrays, _ = open_tensors(fitted.model.plan, X, self._accepted(fitted.wants), fitted=True)
+        arrays, labels = open_tensors(
+            fitted.model.plan, X, self._accepted(fitted.wants), fitted.labels
+        )
+        own = fitted._replace(labels=labels)
         with local_executor(self.n_jobs) as executor:
-            return solved(fitted, arrays, executor, variational=self._variational)
+            return solved(own, arrays, executor, variational=self._variational)
 
     def _parts_of(self, samples: Samples) -> Parts:
         return samples.fitted.parts(samples.fitted.means(self._variational))
+
+    def _cells(self, X: Any) -> dict[str, tuple[NDArray, NDArray]]:
+        """The tensors of X that are there, and what the model makes of them."""
+        samples = self._solved(X)
+        expected = self._expected(samples)
+        there = X if isinstance(X, Mapping) else expected
+        return {name: (samples.arrays[name], expected[name]) for name in expected if name in there}
 
     def _expected(self, samples: Samples) -> dict[str, NDArray]:
         """The tensors that the factors of samples stand for."""

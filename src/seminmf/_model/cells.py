@@ -7,8 +7,9 @@ log-likelihood, and the curvature that Newton's method takes for its Hessian.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from .._numerics.bessel import LARGE_DEBYE, LARGE_RATIO, skellam_cell, smaller_total
+from .._numerics.bessel import LARGE_SERIES, MEDIUM_SERIES, skellam_cell, smaller_total
 from .._numerics.compilation import (
     bits_of,
     by_precision,
@@ -119,27 +120,34 @@ def integer_cell(x, rate0, rate1):
     return u0 if observed else one, u1 if observed else one, value if observed else zero
 
 
-@scalar_function
-def large_cell(x, rate0, rate1):
-    """The same as `integer_cell`, where s = √(x² + 4λ₀λ₁) is at least `LARGE`.
+def _series_rule(ratio_series: tuple, debye_series: tuple) -> Callable:
+    """The rule that has a number of terms of the two series."""
 
-    With n = |x|, t = 1/s and q = (nt)², Debye's expansions of the order itself have few terms:
+    @scalar_function
+    def series_cell(x, rate0, rate1):
+        real = type(rate0)
+        observed = x == x
+        u0, u1, value = real_cell(x, rate0, rate1)
+        size = abs(x) if observed else real(0.0)
+        root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
+        t = real(1.0) / root
+        p = size * t
+        ratio = real(2.0) * t * polynomial2(t, p * p, ratio_series) if observed else real(0.0)
+        level = real(0.5) * log(t * real(0.5 / math.pi)) + polynomial2(t, p * p, debye_series)
+        return u0 + ratio * rate1, u1 + ratio * rate0, value + (level if observed else real(0.0))
 
-        Y_n = s + s (1 − q) R(t, q),    ln P = −D − ½ ln(2πs) + L(t, q),
+    return series_cell
 
-    and s (1 − q) = 4λ₀λ₁t, so that M = ∞ has all but the last terms of U₀ = (Y_n + x) / (2λ₀) and
-    U₁ = (Y_n − x) / (2λ₁).
-    """
-    real = type(rate0)
-    observed = x == x
-    u0, u1, value = real_cell(x, rate0, rate1)
-    size = abs(x) if observed else real(0.0)
-    root = math.sqrt(size * size + real(4.0) * (rate0 * rate1))
-    t = real(1.0) / root
-    p = size * t
-    ratio = real(2.0) * t * polynomial2(t, p * p, LARGE_RATIO) if observed else real(0.0)
-    level = real(0.5) * log(t * real(0.5 / math.pi)) + polynomial2(t, p * p, LARGE_DEBYE)
-    return u0 + ratio * rate1, u1 + ratio * rate0, value + (level if observed else real(0.0))
+
+# The same as `integer_cell`, where s = √(x² + 4λ₀λ₁) is at least `LARGE`, or at least `MEDIUM`.
+# With n = |x|, t = 1/s and q = (nt)², Debye's expansions of the order itself have few terms there:
+#
+#     Y_n = s + s (1 − q) R(t, q),    ln P = −D − ½ ln(2πs) + L(t, q),
+#
+# and s (1 − q) = 4λ₀λ₁t, so that M = ∞ has all but the last terms of U₀ = (Y_n + x) / (2λ₀) and
+# U₁ = (Y_n − x) / (2λ₁).
+large_cell = _series_rule(*LARGE_SERIES)
+medium_cell = _series_rule(*MEDIUM_SERIES)
 
 
 @scalar_function

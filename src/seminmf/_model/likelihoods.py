@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .._numerics.bessel import LARGE
+from .._numerics.bessel import LARGE, MEDIUM
 from .._numerics.compilation import rule_of
 from .._numerics.linking import handed_to
 from .._numerics.scaling import power_of_two, powers_of_two
@@ -195,8 +195,13 @@ class Dispersed(Likelihood):
     curvature_rule = cells.integer_curvature
 
     def with_roots_above(self, least: float) -> Likelihood:
-        """One with simpler cells, if they are large."""
-        return DispersedLarge(*self) if least >= LARGE else Dispersed(*self)
+        """One with simpler cells, if they are large.
+
+        All cells of a problem have the same rule, so that none knows of the others.
+        """
+        if least >= LARGE:
+            return DispersedLarge(*self)
+        return DispersedMedium(*self) if least >= MEDIUM else Dispersed(*self)
 
     @classmethod
     def of(cls, dispersion: float) -> Dispersed:
@@ -229,6 +234,14 @@ class DispersedLarge(Dispersed):
 
     cell_rule = cells.large_cell
     curvature_rule = cells.real_curvature
+
+
+class DispersedMedium(DispersedLarge):
+    """The same with more terms, where √(x² + 4λ₀λ₁) is not quite as large."""
+
+    __slots__ = ()
+
+    cell_rule = cells.medium_cell
 
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {"real": Real, "integer": Integer}

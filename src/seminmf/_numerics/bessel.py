@@ -102,21 +102,41 @@ _RATIO = (_RATIO_SINGLE, _RATIO_DOUBLE)
 _DEBYE = (_DEBYE_SINGLE, _DEBYE_DOUBLE)
 
 
-# The series themselves, for s of LARGE and more: what they leave out is below 1e-15.
-LARGE = 2000.0
-LARGE_RATIO = (
+# The series themselves, for s of LARGE and more, and of MEDIUM and more: what they leave out is
+# below 1e-14 and 1e-13.
+LARGE = 600.0
+MEDIUM = 60.0
+_RATIO_SERIES = (
     (0.0,),
     (-1 / 2,),
     (-1 / 8, 5 / 8),
     (-1 / 8, 3 / 2, -15 / 8),
     (-25 / 128, 531 / 128, -1547 / 128, 1105 / 128),
+    (-13 / 32, 213 / 16, -531 / 8, 1695 / 16, -1695 / 32),
+    (-1073 / 1024, 50049 / 1024, -186821 / 512, 493889 / 512, -1076725 / 1024, 414125 / 1024),
+    (-103 / 32, 405 / 2, -8385 / 4, 16167 / 2, -457695 / 32, 11805.0, -59025 / 16),
 )
-LARGE_DEBYE = (
+_DEBYE_SERIES = (
     (0.0,),
     (1 / 8, -5 / 24),
     (1 / 16, -3 / 8, 5 / 16),
     (25 / 384, -531 / 640, 221 / 128, -1105 / 1152),
+    (13 / 128, -71 / 32, 531 / 64, -339 / 32, 565 / 128),
+    (1073 / 5120, -50049 / 7168, 186821 / 4608, -44899 / 512, 82825 / 1024, -82825 / 3072),
+    (103 / 192, -405 / 16, 1677 / 8, -5389 / 8, 65385 / 64, -11805 / 16, 19675 / 96),
+    (
+        375733 / 229376,
+        -3407083 / 32768,
+        38038059 / 32768,
+        -168434443 / 32768,
+        1852155413 / 163840,
+        -432038457 / 32768,
+        256406305 / 32768,
+        -1282031525 / 688128,
+    ),
 )
+LARGE_SERIES = (_RATIO_SERIES[:5], _DEBYE_SERIES[:5])
+MEDIUM_SERIES = (_RATIO_SERIES, _DEBYE_SERIES)
 
 
 @scalar_function

@@ -10,14 +10,12 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba import njit
 from numba.core import event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 
 from .kernel_cache import cache_of, say_once
-from .linking import piece, prefer_wide_vectors
+from .linking import LeanCompiler, LinkingLibrary, piece
 
 
-class _OwnCode(JITCodeLibrary):
+class _OwnCode(LinkingLibrary):
     """Machine code of a kernel that calls its own copies of the kernels that it calls.
 
     A kernel is linked with copies of those that it calls, and the compiler goes over them once
@@ -26,10 +24,6 @@ class _OwnCode(JITCodeLibrary):
     bits would depend on what else was compiled or loaded, and when. Others link what they always
     did, and so the code is as fast as it was.
     """
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        prefer_wide_vectors(ir_module)
-        super().add_ir_module(ir_module)
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Left to what follows, which does the same with all functions together."""
@@ -60,8 +54,8 @@ class _OwnCode(JITCodeLibrary):
         super()._finalize_final_module()
 
 
-class _KernelCompiler(Compiler):
-    """Numba's compiler, but for the code that it makes."""
+class _KernelCompiler(LeanCompiler):
+    """The compiler, but for the code that it makes."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         self.state.library = _OwnCode(self.state.targetctx.codegen(), func.__qualname__)

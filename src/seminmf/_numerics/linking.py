@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 
 
@@ -38,12 +39,23 @@ class _Unfinished(JITCodeLibrary):
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
 
-    def _optimize_final_module(self) -> None:
-        """Left to the kernel."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+    def finalize(self) -> None:
+        """Nothing else is part of it: kernels are linked with each function once."""
+        _make_mergeable(self._final_module)
         self._finalized = True
+
+    @property
+    def alone(self) -> Any:
+        """The function's own code, as a module."""
+        self._ensure_finalized()
+        return self._final_module
+
+    def _get_module_for_linking(self) -> Any:
+        """For others than kernels: with all that the function calls."""
+        if self._shared_module is None:
+            self._shared_module = self.alone.clone()
+            _link(self._shared_module, self._linking_libraries)
+        return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
         return 0
@@ -57,20 +69,138 @@ class _Unfinished(JITCodeLibrary):
         """Nothing to tell."""
 
 
-class _Optimised(_Unfinished):
+def _make_mergeable(module: Any) -> None:
+    """Let a module's functions come to a kernel more than once."""
+    for function in module.functions:
+        if not function.is_declaration and function.linkage == llvm.Linkage.external:
+            function.linkage = llvm.Linkage.linkonce_odr
+
+
+def _link(module: Any, libraries: list[Any]) -> set[Any]:
+    """Add the code of libraries to a module, and of all that they call, each once."""
+    seen: set[Any] = set()
+    waiting = list(reversed(libraries))
+    while waiting:
+        library = waiting.pop()
+        if library not in seen:
+            seen.add(library)
+            if isinstance(library, _Unfinished):
+                module.link_in(library.alone, preserve=True)
+                waiting.extend(reversed(library._linking_libraries))
+            else:
+                module.link_in(library._get_module_for_linking(), preserve=True)
+    return seen
+
+
+class LinkingLibrary(JITCodeLibrary):
+    """Code that is linked with all that it calls, and all that those call, at once."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        prefer_wide_vectors(ir_module)
+        super().add_ir_module(ir_module)
+
+    def finalize(self) -> None:
+        linked = _link(self._final_module, self._linking_libraries)
+        if hasattr(self, "_reload_init"):  # which older versions of numba do not have
+            for library in linked:
+                self._reload_init.update(library._reload_init)
+        self._linking_libraries = []
+        super().finalize()
+
+
+class _Optimised(LinkingLibrary):
     """Code that is optimised before others have it, but never runs by itself either."""
 
-    def _optimize_functions(self, ll_module: Any) -> None:
-        JITCodeLibrary._optimize_functions(self, ll_module)
+    def _finalize_final_module(self) -> None:
+        _make_mergeable(self._final_module)
+        self._shared_module = self._final_module
+        self._finalized = True
 
-    def _optimize_final_module(self) -> None:
-        JITCodeLibrary._optimize_final_module(self)
+    get_pointer_to_function = _Unfinished.get_pointer_to_function
+    codegen = _Unfinished.codegen
+    set_env = _Unfinished.set_env
 
 
-class _PieceCompiler(Compiler):
-    """Numba's compiler, but for the code that it makes."""
+# Passes of numba's compiler for what our functions do not have: closures, functions that are
+# inlined as source, `with`, expressions of whole arrays, branches that are dead by type, variables
+# that change their type (which SSA would keep apart). Each goes over a function's every statement.
+_NEEDLESS = {
+    "WithLifting",
+    "InlineClosureLikes",
+    "RewriteSemanticConstants",
+    "DeadBranchPrune",
+    "RewriteDynamicRaises",
+    "MakeFunctionToJitFunction",
+    "InlineInlinables",
+    "FindLiterallyCalls",
+    "LiteralUnroll",
+    "ReconstructSSA",
+    "PreLowerStripPhis",
+    "LiteralPropagationSubPipelinePass",
+    "InlineOverloads",
+    "NopythonRewrites",
+    "NoPythonSupportedFeatureValidation",
+    "AnnotateTypes",
+    "DumpParforDiagnostics",
+}
 
-    code: type[_Unfinished] = _Unfinished
+
+class _SettledFlags(Flags):
+    """Options of a compilation that has begun, which are compared some ten thousand times."""
+
+    __slots__ = ("_hash", "_settled")
+
+    def __init__(self, copy_from: Flags) -> None:
+        super().__init__(copy_from)
+        self._settled = super().values()
+        self._hash = super().__hash__()
+
+    def values(self) -> dict[str, Any]:
+        return self._settled
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class _Flags(Flags):
+    """Options, a copy of which is what a compilation has for the time that it takes."""
+
+    def copy(self) -> Flags:
+        return _SettledFlags(self)
+
+
+class LeanCompiler(Compiler):
+    """Numba's compiler with the passes that our functions need, or with all if one needs more."""
+
+    def __init__(self, *args: Any, lean: bool = True) -> None:
+        super().__init__(*args)
+        self.state.flags = _Flags(self.state.flags)
+        self._args, self._lean = args, lean
+
+    def define_pipelines(self) -> list[Any]:
+        pipelines = super().define_pipelines()
+        if self._lean:
+            for pipeline in pipelines:
+                steps = pipeline.passes
+                pipeline.passes = [step for step in steps if step[0].__name__ not in _NEEDLESS]
+        return pipelines
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        try:
+            return super().compile_extra(func)
+        except Exception:  # numba raises many kinds where it meets what a pass should have removed
+            if not self._lean:
+                raise
+        return type(self)(*self._args, lean=False).compile_extra(func)
+
+
+class _PieceCompiler(LeanCompiler):
+    """The compiler, but for the code that it makes."""
+
+    code: type[JITCodeLibrary] = _Unfinished
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         self.state.library = self.code(self.state.targetctx.codegen(), func.__qualname__)

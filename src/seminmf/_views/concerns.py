@@ -54,6 +54,45 @@ def about_model(model: Any) -> list[Concern]:
     return [concern for concern in found if concern is not None]
 
 
+def about_tensors(model: Any) -> list[Concern]:
+    """All that is worth a look in a fitted tensor model, the gravest first.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With `r2_`, `r2_drop_`, `converged_`, `stop_reason_` and `n_iter_`.
+    """
+    found = [unfinished(model), little_explained(model.r2_)]
+    for letter, drops in model.r2_drop_.items():
+        empty = np.flatnonzero(np.abs(drops) < EMPTY).tolist()
+        if empty and len(empty) < len(drops):
+            verb, them = ("explain", "them") if len(empty) > 1 else ("explains", "it")
+            found.append(
+                Concern(
+                    f"{listed('Value', empty)} of {letter} {verb} nothing",
+                    f"Without {them} R² stays what it is. A smaller size of {letter} would do.",
+                )
+            )
+    return [concern for concern in found if concern is not None]
+
+
+def unfinished(model: Any) -> Concern | None:
+    """A fit that ended before it had converged."""
+    if model.converged_:
+        return None
+    if model.stop_reason_ == "interrupted":
+        return Concern(
+            "The fit was interrupted",
+            f"It was stopped after {model.n_iter_} iterations, and what is shown is the state of "
+            "that moment. Fit again, and let it run to its end.",
+        )
+    return Concern(
+        "The fit has not converged",
+        f"It ended after max_iter = {model.max_iter} iterations while it still got better. Raise "
+        "max_iter, or tol if an approximate fit will do.",
+    )
+
+
 def little_explained(r2: float) -> Concern | None:
     """R² next to 0, or below; NaN is not known.
 

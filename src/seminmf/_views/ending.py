@@ -1,4 +1,4 @@
-"""Why a fit ended, in words."""
+"""Why a fit ended and which solver it was by, in words."""
 
 from __future__ import annotations
 
@@ -15,6 +15,24 @@ _WORDS_OF_DRAWS = {
     "max_iter": "draws that have not settled",
     "interrupted": "draws until it was interrupted",
 }
+
+_SOLVERS = {"newton": "Newton's method", "em": "EM"}
+
+
+def solver_of(model: Any) -> str | None:
+    """The solver that was used, and that it was not the one asked for; None if it is not known.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> solver_of(SimpleNamespace(solver_="em", solver="newton"))
+    "EM, in the place of Newton's method"
+    """
+    used = getattr(model, "solver_", "unknown")
+    if used not in _SOLVERS:
+        return None if used == "unknown" else str(used)
+    instead = used == "em" and model.solver == "newton"
+    return f"{_SOLVERS[used]}, in the place of Newton's method" if instead else _SOLVERS[used]
 
 
 def is_drawn(model: Any) -> bool:

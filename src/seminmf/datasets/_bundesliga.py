@@ -55,6 +55,7 @@ def load_bundesliga(
         sample_names, feature_names : list of str
             The names of the home and of the away teams: the same, sorted.
         season : int
+            The season that was loaded.
         seasons : ndarray of shape (n_seasons,)
             All seasons in the file, sorted.
         frame : DataFrame of shape (n_matches, 8), or None

@@ -34,6 +34,7 @@ def load_ionosphere(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
         target : ndarray of shape (351,), or Series
             The labels, ``"g"`` (good) and ``"b"`` (bad).
         feature_names : list of str
+            The names of the features.
         target_names : ndarray of shape (2,)
             The distinct labels, sorted.
         frame : DataFrame of shape (351, 35), or None
@@ -84,6 +85,7 @@ def load_segment(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
         target : ndarray of shape (2310,), or Series
             The labels, from ``"brickface"`` to ``"window"``.
         feature_names : list of str
+            The names of the features.
         target_names : ndarray of shape (7,)
             The distinct labels, sorted.
         frame : DataFrame of shape (2310, 20), or None
@@ -134,6 +136,7 @@ def load_shuttle(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
         target : ndarray of shape (14500,), or Series
             The labels, ``"1"`` to ``"7"``; the description names them.
         feature_names : list of str
+            The names of the features.
         target_names : ndarray of shape (7,)
             The distinct labels, sorted.
         frame : DataFrame of shape (14500, 10), or None

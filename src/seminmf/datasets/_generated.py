@@ -68,8 +68,7 @@ def make_waveform(
     >>> y
     array([0, 1, 0, 1, 1, 2])
     """
-    if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
-        raise ValueError(f"n_samples must be an integer of at least 1; found {n_samples!r}.")
+    _check_count(n_samples)
     random = check_random_state(random_state)
     waves = _base_waves()
     target = random.randint(len(_CLASSES), size=n_samples)
@@ -90,3 +89,8 @@ def _base_waves() -> NDArray[np.float64]:
     """The three triangles, (3, 21)."""
     position = np.arange(1, _N_FEATURES + 1)
     return np.maximum(_HEIGHT - np.abs(position - np.array(_PEAKS)[:, None]), 0).astype(float)
+
+
+def _check_count(n_samples: Any) -> None:
+    if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+        raise ValueError(f"n_samples must be an integer of at least 1; found {n_samples!r}.")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._views.pictures import BLACK
 from ._frame import (
     AMOUNTS,
+    averaged,
     axes_for,
     check_axes,
     colour_bar,
@@ -107,7 +108,7 @@ def activations(
 def _draw(ax: Axes, values: NDArray) -> None:
     from matplotlib.colors import PowerNorm
 
-    columns = _averaged(values, _MOST_COLUMNS)
+    columns = averaged(values, _MOST_COLUMNS)
     limit = float(np.quantile(columns, _DARKEST, method="higher")) or limit_of(columns)
     image = heat_map(
         ax,
@@ -118,14 +119,6 @@ def _draw(ax: Axes, values: NDArray) -> None:
     )
     bar = colour_bar(ax, image, "activation", "max" if columns.max() > limit else "neither")
     bar.set_ticks(sorted({0.0, *(round_below(part**2 * limit) for part in (0.25, 0.5, 0.75, 1))}))
-
-
-def _averaged(values: NDArray, most: int) -> NDArray:
-    """Means of neighbouring rows, so that at most so many are left."""
-    if len(values) <= most:
-        return values
-    edges = np.linspace(0, len(values), most + 1).astype(int)
-    return np.add.reduceat(values, edges[:-1]) / np.diff(edges)[:, None]
 
 
 def _mark_clusters(ax: Axes, clusters: NDArray, picked: NDArray) -> None:

@@ -25,8 +25,8 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
-        Fitted. For a mean field of `BayesianSkellamSNMF` the objective is the lower bound.
+    model : SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF, SkellamSNTF or BayesianSkellamSNTF
+        Fitted. For a mean field the objective is the lower bound.
     ax : matplotlib Axes or None, default=None
         Where to draw; None makes a new figure.
 
@@ -49,7 +49,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     >>> plot.convergence(model).get_title().startswith("converged after")
     True
     """
-    check_model(model)
+    check_model(model, tensors=True)
     check_axes(ax)
     bayesian = hasattr(model, "lower_bounds_")
     values = model.lower_bounds_ if bayesian else model.objectives_

@@ -77,3 +77,11 @@ def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, extend: str = "neith
         pad=_BAR_DISTANCE / width,
         aspect=height / _BAR_WIDTH,
     )
+
+
+def averaged(values: NDArray, most: int) -> NDArray:
+    """Means of neighbouring rows, so that at most so many are left."""
+    if len(values) <= most:
+        return values
+    edges = np.linspace(0, len(values), most + 1).astype(int)
+    return np.add.reduceat(values, edges[:-1]) / np.diff(edges)[:, None]

@@ -10,16 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimators import validation as check
 from .._estimators.base import BaseSNMF
+from .._estimators.tensor import BaseSNTF
 from .._views.shares import shares
 from ._frame import limit_of
 
 
-def check_model(model: Any) -> None:
-    """Refuse what is no estimator of this library, or not fitted."""
-    if not isinstance(model, BaseSNMF):
+def check_model(model: Any, *, tensors: bool = False) -> None:
+    """Refuse what is no estimator of this library, or not fitted; tensor models where they fit."""
+    is_tensor = isinstance(model, BaseSNTF)
+    if not (isinstance(model, BaseSNMF) or (tensors and is_tensor)):
+        hint = "; plot.factors draws factors of tensors" if is_tensor else ""
         raise ValueError(
             "model must be a SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF; "
-            f"found an object of type {type(model).__name__}."
+            f"found an object of type {type(model).__name__}{hint}."
         )
     check_is_fitted(model)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data.opening import check_array
+from .._estimators.tensor import BaseSNTF
 from .._views.misfit import explained, root_mean_square
 from .._views.pictures import BLACK, BLUE
 from ._frame import AMOUNTS, axes_for, check_axes, colour_bar, limit_of
@@ -24,17 +25,21 @@ _REACH = 0.5
 _ROUNDING = 1e-9
 
 
-def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
+def reconstruction(
+    model: Any, X: Any, ax: Axes | None = None, *, tensor: str | None = None
+) -> Axes:
     """Draw reconstructed against observed cells.
 
     Parameters
     ----------
-    model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
+    model : SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF, SkellamSNTF or BayesianSkellamSNTF
         Fitted.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like of shape (n_samples, n_features), or what tensor models take
         Data; gaps (NaN) are left out.
     ax : matplotlib Axes or None, default=None
         Where to draw; None makes a new figure.
+    tensor : str or None, default=None
+        Of several tensors, the one to draw; None is the first that X has.
 
     Returns
     -------
@@ -57,10 +62,15 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     """
     from matplotlib.ticker import MaxNLocator
 
-    check_model(model)
+    check_model(model, tensors=True)
     check_axes(ax)
-    approximation = model.inverse_transform(np.asarray(model.transform(X))).astype(np.float64)
-    data = check_array(model, X, fitted=True).astype(np.float64)
+    if isinstance(model, BaseSNTF):
+        data, approximation = _of_tensor(model, X, tensor)
+    elif tensor is not None:
+        raise ValueError(f"tensor must be None for a {type(model).__name__}; found {tensor!r}.")
+    else:
+        approximation = model.inverse_transform(np.asarray(model.transform(X))).astype(np.float64)
+        data = check_array(model, X, fitted=True).astype(np.float64)
     observed = ~np.isnan(data)
     x, fitted = data[observed], approximation[observed]
     ax = axes_for(ax, width=5.3, height=4.6)
@@ -77,6 +87,17 @@ def reconstruction(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     quality = _quality(data - approximation, deviations)
     ax.set_title(quality + _outside(x, fitted, ends), fontsize="medium")
     return ax
+
+
+def _of_tensor(model: Any, X: Any, tensor: str | None) -> tuple[NDArray, NDArray]:
+    """A tensor of X, and what the model makes of it."""
+    cells = model._cells(X)
+    name = next(iter(cells)) if tensor is None else tensor
+    if name not in cells:
+        names = ", ".join(map(repr, cells))
+        raise ValueError(f"tensor must be a tensor of X ({names}); found {tensor!r}.")
+    data, approximation = cells[name]
+    return data.astype(np.float64), approximation.astype(np.float64)
 
 
 def _ends(x: NDArray, fitted: NDArray) -> tuple[float, float]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from .._estimators.tensor import BaseSNTF
 from .._resampling.bootstrap import Bootstrap
 from .findings import Findings
+from .findings.tensors import TensorFindings, TensorSubject
 from .page import page
-from .subject import Subject
+from .subject import Subject, tidy
 
 __all__ = ["report"]
 
@@ -32,11 +35,12 @@ def report(
 
     Parameters
     ----------
-    model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
+    model : SkellamSNMF, BayesianSkellamSNMF, EuclideanSNMF, SkellamSNTF or BayesianSkellamSNTF
         A fitted model.
-    X : array-like of shape (n_samples, n_features) or None, default=None
+    X : array-like of shape (n_samples, n_features), what tensor models take, or None, default=None
         Data, NaN where not observed: those of the fit, or others with the same features. Without
-        them there are no sections on residuals and gaps.
+        them there are no sections on residuals and gaps. For tensor models all arguments that
+        follow `source` are None.
     title : str or None, default=None
         Title of the page. None names the estimator and its number of components.
     source : str or None, default=None
@@ -67,6 +71,14 @@ def report(
     >>> html.startswith("<!DOCTYPE html>"), "Two components" in html
     (True, True)
     """
+    if isinstance(model, BaseSNTF):
+        given = {
+            "labels": labels,
+            "sample_names": sample_names,
+            "feature_scale": feature_scale,
+            "bootstrap": bootstrap,
+        }
+        return page(TensorFindings.of(_tensor_subject(model, X, title, source, given)))
     subject = Subject.of(
         model,
         X,
@@ -78,3 +90,22 @@ def report(
         bootstrap=bootstrap,
     )
     return page(Findings.of(subject))
+
+
+def _tensor_subject(
+    model: BaseSNTF, X: Any, title: str | None, source: str | None, given: dict[str, Any]
+) -> TensorSubject:
+    """Check what the user handed in with a tensor model, and find the factors of the data."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for a tensor model, whose names come from the labels of X; "
+                f"found a {type(value).__name__}."
+            )
+    check_is_fitted(model)
+    return TensorSubject(
+        model=model,
+        cells={} if X is None else model._cells(X),
+        title=tidy(title) if title else None,
+        source=tidy(source) if source else None,
+    )

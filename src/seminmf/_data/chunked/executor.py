@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -14,7 +15,15 @@ from numpy.typing import NDArray
 
 from ..executor import LocalExecutor
 from .reduction import BRANCHES, branches, total
-from .workers import together
+from .workers import current_workers, on_worker, share_out, together
+
+# What a scheduler keeps of a task, and of an array that all chunks are told: so that it can compute
+# again what a worker takes with it.
+_TASK_BYTES, _COPIES = 4096, 3
+# So many bytes are kept there before arrays of samples are made known for themselves.
+_MOST_KEPT = 16 << 20
+# Calls after which the workers are looked at again.
+_LOOK_EVERY = 20
 
 # What a function returns for a chunk: arrays, and sums.
 Bundle = tuple[tuple, tuple]
@@ -37,7 +46,7 @@ class ChunkedArray:
         self.bundles, self.number, self.lengths = bundles, number, lengths
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray:
-        chunks = dask.compute(*self._delayed())
+        chunks = dask.compute(*self.as_delayed())
         return np.concatenate(chunks).astype(dtype, copy=False)
 
     def scatter(self, array: NDArray) -> ChunkedArray:
@@ -52,11 +61,12 @@ class ChunkedArray:
 
         chunks = [
             da.from_delayed(chunk, (length, *shape), dtype)
-            for chunk, length in zip(self._delayed(), self.lengths, strict=True)
+            for chunk, length in zip(self.as_delayed(), self.lengths, strict=True)
         ]
         return da.concatenate(chunks)
 
-    def _delayed(self) -> list[Any]:
+    def as_delayed(self) -> list[Any]:
+        """The delayed array of each chunk."""
         task = delayed(_array_of, pure=False)
         return [task(bundle, self.number) for bundle in self.bundles]
 
@@ -87,10 +97,13 @@ class ChunkedExecutor:
     def __init__(
         self, chunks: list[Any], lengths: tuple[int, ...], workers: list[str | None]
     ) -> None:
-        self._chunks, self._lengths = chunks, lengths
+        self._chunks, self._lengths, self._homes = chunks, lengths, workers
         self._groups = together(workers, BRANCHES)
         self._on_workers = None not in workers
+        self._workers = {home for home in workers if home is not None}
         self._held: tuple = ()
+        self._n_calls = self._n_kept = 0
+        self._most_kept = _MOST_KEPT
         self._own: tuple[Any, list[Any]] = (None, [])
 
     def run(self, problem: Any, function: Any, rows: tuple, shared: tuple) -> tuple[tuple, tuple]:
@@ -98,6 +111,7 @@ class ChunkedExecutor:
 
         Without sums nothing is computed yet.
         """
+        rows = self._looked_after(rows, shared)
         numbers = [array.number for array in rows]
         message = Message(function, problem.without_samples(), numbers, shared)
         sent = delayed(message, pure=False, traverse=False)
@@ -119,6 +133,59 @@ class ChunkedExecutor:
             bundles = list(computed[: len(bundles)])
             sums = total(computed[len(bundles) :], _add_sums)
         return tuple(ChunkedArray(bundles, n, self._lengths) for n in range(function.n_rows)), sums
+
+    def _looked_after(self, rows: tuple, shared: tuple) -> tuple:
+        """The same rows; now and then what was told of them until now is no longer kept.
+
+        A scheduler keeps all tasks that an array came from, and all that they were told. Arrays
+        that are brought here and sent anew come from nothing. They travel no more than all that has
+        been told since they did so before.
+        """
+        if not self._on_workers:
+            return rows
+        self._n_calls += 1
+        if self._n_calls % _LOOK_EVERY == 0:
+            self._share_out_again()
+        told = sum(part.nbytes for part in shared if isinstance(part, np.ndarray))
+        self._n_kept += _COPIES * told + _TASK_BYTES * len(self._chunks)
+        if not rows or self._n_kept <= self._most_kept:
+            return rows
+        self._most_kept = max(_MOST_KEPT, _bytes_of(rows))
+        if self._n_kept <= self._most_kept:
+            return rows
+        self._n_kept = 0
+        return tuple(self._rooted(row) for row in rows)
+
+    def _rooted(self, rows: ChunkedArray) -> ChunkedArray:
+        """The array, which is brought here and sent to where its chunks are."""
+        parts = dask.compute(*rows.as_delayed())
+        task, bundles = delayed(_bundle, pure=False), []
+        for part, home in zip(parts, self._homes, strict=True):
+            with on_worker(home):
+                bundles.append(task(part))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.persist(ChunkedArray(bundles, 0, self._lengths))
+
+    def _share_out_again(self) -> None:
+        """Move chunks, if they stay in memory, when workers have gone or come."""
+        workers = current_workers()
+        if not workers or set(workers) == self._workers or not _are_there(self._chunks):
+            return
+        self._workers = set(workers)
+        threads = {address: worker["nthreads"] for address, worker in workers.items()}
+        homes: list[str | None] = [
+            *share_out([(home,) if home in workers else () for home in self._homes], threads)
+        ]
+        moved = [n for n, home in enumerate(homes) if home != self._homes[n]]
+        task, chunks = delayed(_same, pure=False), []
+        for n in moved:
+            with on_worker(homes[n]):
+                chunks.append(task(self._chunks[n]))
+        # The source has the same list, and lets go what is not there any more.
+        for n, chunk in zip(moved, dask.persist(*chunks), strict=True):
+            self._chunks[n] = chunk
+        self._homes, self._groups = homes, together(homes, BRANCHES)
 
     def persist(self, array: ChunkedArray) -> ChunkedArray:
         """The array, computed."""
@@ -148,6 +215,21 @@ def _call(message: Message, chunk: Any, own: Any, *bundles: Bundle) -> Bundle:
     problem = message.problem.with_samples(chunk.source, chunk.summary, own, LocalExecutor())
     rows = map(_array_of, bundles, message.numbers)
     return message.function(problem, *rows, *message.shared)
+
+
+def _bytes_of(rows: tuple) -> int:
+    """What the arrays take in the memory of workers."""
+    from distributed import futures_of, get_client
+
+    keys = [future.key for row in rows for future in futures_of(row.bundles)]
+    return sum(get_client().nbytes(keys, summary=False).values())
+
+
+def _are_there(chunks: list[Any]) -> bool:
+    """Whether chunks are kept by workers, and not computed again when they are needed."""
+    from distributed import futures_of
+
+    return all(futures_of(chunk) for chunk in chunks)
 
 
 def _constant(value: Any) -> Any:

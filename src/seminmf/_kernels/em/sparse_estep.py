@@ -94,8 +94,8 @@ def estep_of_cells(
     by_sign = _feature_rates(background, n_features)
     width = -(-n_components // 8) * 8
     cells = source.cells(max(16, _SQUARE // width))
-    padded = _padded(activations, width)
-    by_feature = _padded(atoms.transpose(2, 0, 1), width)
+    padded = in_vectors(activations, width)
+    by_feature = in_vectors(atoms.transpose(2, 0, 1), width)
     u_activations = np.zeros_like(padded)
     # Tasks sum up in the same workspaces, one after the other: new memory is slow at first.
     workspaces: list[NDArray] = []
@@ -144,7 +144,7 @@ def _feature_rates(background: Background, n_features: int) -> NDArray:
     return np.ascontiguousarray(np.broadcast_to(rates, (2, n_features)))
 
 
-def _padded(array: NDArray, width: int) -> NDArray:
+def in_vectors(array: NDArray, width: int) -> NDArray:
     """The array in float64 with its last axis filled up with zeros, on cache lines."""
     shape = (*array.shape[:-1], width)
     out = aligned(int(np.prod(shape)), np.empty(0)).reshape(shape)

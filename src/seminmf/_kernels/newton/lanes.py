@@ -118,7 +118,7 @@ def load_prior(prior, start, stop, out):
 
 
 @part
-def _curved_cells(likelihood, x, u0, u1, q):
+def curved_cells(likelihood, x, u0, u1, q):
     """x becomes its log-likelihood, the rates in u0 and u1 become U₀ and U₁; and the curvature."""
     for n in range(x.size):
         rate0, rate1 = u0[n], u1[n]
@@ -143,7 +143,7 @@ def _evaluate(likelihood, cells, first, last, values, chunk, level, features):
         store(terms, n, load(x, first * width + n))
     gather(atoms, first, last)
     lane_rates(atoms, first, last, values, background, rates)
-    _curved_cells(
+    curved_cells(
         likelihood,
         flat(terms)[:size],
         flat(rates[0])[:size],

@@ -7,6 +7,7 @@ same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,13 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
-from ..._model.likelihoods import cell, curvature
-from ..._numerics.compiled import kernel
-from .lanes import LARGEST_Q, LARGEST_U
+from ..._numerics.compiled import kernel, part
+from ..em.sparse_estep import in_vectors
+from ..simd.vectors import aligned, lanes, load, multiply_add, splat, store, total
+from .lanes import LARGEST_Q, LARGEST_U, curved_cells
 from .sweep import LEAST_ACTIVATION, RowProblems
 
 # Ranges of features that are computed at a time.
 _TASKS = 16
+# Cells whose likelihood is computed at a time, and numbers in a vector.
+_BATCH, _LANES = 256, 8
 
 
 class Columns(NamedTuple):
@@ -48,50 +52,134 @@ class StoredSums(NamedTuple):
     hessian_blocks: NDArray
 
 
+class _Workspace(NamedTuple):
+    """Of a task: a batch of cells, and a feature's sums.
+
+    Attributes
+    ----------
+    x, q : (n,) arrays
+        Values, then log-likelihoods; and curvatures.
+    rates : (2, n) array
+        Rates, then U.
+    slopes, gram : (2, width) and (3, K, width) arrays
+    """
+
+    x: NDArray
+    q: NDArray
+    rates: NDArray
+    slopes: NDArray
+    gram: NDArray
+
+    @classmethod
+    def of_size(cls, n_components: int, width: int) -> _Workspace:
+        """For so many components, in vectors of `width` numbers in all."""
+
+        def lines(*shape: int) -> NDArray:
+            return aligned(math.prod(shape), np.empty(0)).reshape(shape)
+
+        return cls(
+            lines(_BATCH),
+            lines(_BATCH),
+            lines(2, _BATCH),
+            lines(2, width),
+            lines(3, n_components, width),
+        )
+
+
+@part
+def _load_cells(unit, columns, activations, background, atoms, n, first, size, x, rates):
+    """Values and rates of some consecutive cells of feature n."""
+    _, samples, values = columns
+    width = activations.shape[1]
+    lane = lanes(activations)
+    at_atoms = 2 * n * width
+    zero = splat(0.0)
+    for c in range(size):
+        j = samples[first + c]
+        x[c] = values[first + c] / unit
+        sum0 = sum1 = zero
+        for l in range(0, width, lane):
+            own = load(activations, j * width + l)
+            sum0 = multiply_add(own, load(atoms, at_atoms + l), sum0)
+            sum1 = multiply_add(own, load(atoms, at_atoms + width + l), sum1)
+        b = j if background.shape[1] > 1 else 0
+        rates[0, c] = background[0, b, n] + total(sum0)
+        rates[1, c] = background[1, b, n] + total(sum1)
+
+
+@part
+def _collect_cells(samples, activations, weights, first, size, workspace):
+    """Add what some cells tell of the atoms to the sums of their feature."""
+    _, q, u, slopes, gram = workspace
+    n_components, width = gram.shape[1:]
+    lane = lanes(activations)
+    one, most_u, most_q = 1.0, float(LARGEST_U), float(LARGEST_Q)
+    of_sign, of_block = width, n_components * width
+    for c in range(size):
+        j = samples[first + c]
+        weight = weights[j]
+        curved = min(q[c], most_q) * weight
+        # Cut before they are multiplied, so that the Hessian has no negative part.
+        u0 = max(min(u[0, c], most_u), one / most_u)
+        u1 = max(min(u[1, c], most_u), one / most_u)
+        down0, down1 = splat(weight * (one - u0)), splat(weight * (one - u1))
+        for l in range(0, width, lane):
+            own = load(activations, j * width + l)
+            store(slopes, l, multiply_add(down0, own, load(slopes, l)))
+            store(slopes, of_sign + l, multiply_add(down1, own, load(slopes, of_sign + l)))
+        for k in range(n_components):
+            value = activations[j, k]
+            if value > LEAST_ACTIVATION:
+                down, across, up = curved * u0 * value, curved * u1 * value, curved * u1 * value
+                q00, q01, q11 = splat(down * u0), splat(-across * u0), splat(up * u1)
+                for l in range(0, k + 1, lane):
+                    own = load(activations, j * width + l)
+                    at = k * width + l
+                    store(gram, at, multiply_add(q00, own, load(gram, at)))
+                    at += of_block
+                    store(gram, at, multiply_add(q01, own, load(gram, at)))
+                    at += of_block
+                    store(gram, at, multiply_add(q11, own, load(gram, at)))
+
+
 @kernel
-def _add_features(likelihood, columns, rows, background, atoms, start, features, slopes, hessians):
+def _add_features(
+    likelihood, columns, rows, background, atoms, start, workspace, features, slopes, hessians
+):
     """Sums of consecutive features, the first of which is `start` in the columns.
 
-    `background`, `atoms` (n, 2, K) and all sums are of these features; `slopes` (n, 2, K) and
+    `background`, `atoms` (n, 2, width) and all sums are of these features; `slopes` (n, 2, K) and
     `hessians` (n, 3, pairs) are left out if they are empty.
     """
-    ends, samples, values = columns
+    ends, samples, _ = columns
     activations, weights = rows
-    n_components = activations.shape[1]
+    x, q, rates, own_slopes, gram = workspace
+    n_components = gram.shape[1]
     collects = slopes.size > 0
-    one, most_u, most_q = 1.0, float(LARGEST_U), float(LARGEST_Q)
     for n in range(features.size):
         i = start + n
-        first = ends[i - 1] if i > 0 else 0
-        for at in range(first, ends[i]):
-            j = samples[at]
-            own, weight = activations[j], weights[j]
-            b = j if background.shape[1] > 1 else 0
-            rate0, rate1 = background[0, b, n], background[1, b, n]
+        own_slopes[:] = 0.0
+        gram[:] = 0.0
+        for first in range(ends[i - 1] if i > 0 else 0, ends[i], x.size):
+            size = min(x.size, ends[i] - first)
+            _load_cells(
+                likelihood.unit, columns, activations, background, atoms, n, first, size, x, rates
+            )
+            curved_cells(likelihood, x[:size], rates[0, :size], rates[1, :size], q[:size])
+            for c in range(size):
+                features[n] -= weights[samples[first + c]] * x[c]
+            if collects:
+                _collect_cells(samples, activations, weights, first, size, workspace)
+        if not collects:
+            continue
+        for s in range(2):
             for k in range(n_components):
-                rate0 += own[k] * atoms[n, 0, k]
-                rate1 += own[k] * atoms[n, 1, k]
-            x = values[at] / likelihood.unit
-            u0, u1, level = cell(likelihood, x, rate0, rate1)
-            features[n] -= weight * level
-            if not collects:
-                continue
-            q = min(curvature(likelihood, x, rate0, rate1, u0, u1), most_q) * weight
-            # Cut before they are multiplied, so that the Hessian has no negative part.
-            u0 = max(min(u0, most_u), one / most_u)
-            u1 = max(min(u1, most_u), one / most_u)
-            down0, down1 = weight * (one - u0), weight * (one - u1)
-            q00, q01, q11 = q * u0 * u0, -q * u0 * u1, q * u1 * u1
+                slopes[n, s, k] = own_slopes[s, k]
+        for t in range(3):
             pair = 0
             for k in range(n_components):
-                slopes[n, 0, k] += down0 * own[k]
-                slopes[n, 1, k] += down1 * own[k]
-                value = own[k] if own[k] > LEAST_ACTIVATION else 0.0
                 for m in range(k + 1):
-                    both = value * own[m]
-                    hessians[n, 0, pair] += q00 * both
-                    hessians[n, 1, pair] += q01 * both
-                    hessians[n, 2, pair] += q11 * both
+                    hessians[n, t, pair] = gram[t, k, m]
                     pair += 1
 
 
@@ -119,8 +207,9 @@ def stored_sums(
     """
     n_components, n_features = problems.atoms.shape[1:]
     n_pairs = n_components * (n_components + 1) // 2
-    atoms = np.ascontiguousarray(problems.atoms.transpose(2, 0, 1), dtype=np.float64)
-    rows = np.ascontiguousarray(activations, dtype=np.float64), problems.weights
+    width = -(-n_components // _LANES) * _LANES
+    atoms = in_vectors(problems.atoms.transpose(2, 0, 1), width)
+    rows = in_vectors(activations, width), problems.weights
     background = np.asarray(problems.start_rates(slice(None)), dtype=np.float64)
     features = np.zeros(n_features)
     slopes = np.zeros((n_features, 2, n_components) if collect else (0, 2, 0))
@@ -135,6 +224,7 @@ def stored_sums(
             background[:, :, own],
             atoms[own],
             first + part[0],
+            _Workspace.of_size(n_components, width),
             features[own],
             slopes[own],
             hessians[own],

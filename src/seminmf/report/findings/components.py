@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +78,7 @@ class HeatMap:
 
     Attributes
     ----------
-    components : list of int
+    components : list of int or of str
     features : list of str
     values : (n, m) array
         In the unit of the data.
@@ -85,7 +86,7 @@ class HeatMap:
         From −1 to 1: relative to the strongest of the row, in the unit of the model.
     """
 
-    components: list[int]
+    components: Sequence[int | str]
     features: list[str]
     values: NDArray
     strengths: NDArray

@@ -17,6 +17,7 @@ from ..._views.concerns import (
     little_explained,
     single_start,
     small_features_explained,
+    unfinished,
 )
 from ..._views.dominance import dominant_feature
 from ..._views.ending import is_drawn
@@ -44,26 +45,14 @@ def concerns(subject: Subject) -> list[Concern]:
 
 def _not_converged(subject: Subject) -> Concern | None:
     model = subject.model
-    if model.converged_:
-        return None
-    if model.stop_reason_ == "interrupted":
-        return Concern(
-            "The fit was interrupted",
-            f"It was stopped after {model.n_iter_} iterations, and what is shown is the state of "
-            "that moment. Fit again, and let it run to its end.",
-        )
-    if is_drawn(model):
+    if is_drawn(model) and not model.converged_ and model.stop_reason_ != "interrupted":
         return Concern(
             "The draws have not settled",
             f"The first half of {model.n_iter_} sweeps has other components than the second: what "
             "the data leave open is larger than the intervals say. Fewer components would settle "
             "sooner.",
         )
-    return Concern(
-        "The fit has not converged",
-        f"It ended after max_iter = {model.max_iter} iterations while it still got better. Raise "
-        "max_iter, or tol if an approximate fit will do.",
-    )
+    return unfinished(model)
 
 
 def _unstable(subject: Subject) -> Concern | None:

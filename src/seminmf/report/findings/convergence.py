@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._algorithms.loop import WINDOW
 from ..._views.ending import ending_of, is_drawn
-from ..subject import Subject
 
 # A line of more points looks no different.
 _MOST_POINTS = 300
+
+
+class Fitted(Protocol):
+    """What is asked of a subject."""
+
+    @property
+    def model(self) -> Any:
+        """A fitted model."""
+
+    @property
+    def bayesian(self) -> bool:
+        """Whether there are posteriors."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class Convergence:
     objective: str
 
     @classmethod
-    def of(cls, subject: Subject) -> Convergence:
+    def of(cls, subject: Fitted) -> Convergence:
         """Describe the way to the end."""
         model = subject.model
         if is_drawn(model):
@@ -59,7 +71,7 @@ class Convergence:
         )
 
 
-def why_it_ended(subject: Subject) -> str:
+def why_it_ended(subject: Fitted) -> str:
     """The reason, in plain words."""
     model = subject.model
     words = f"The fit has {ending_of(model)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..._views.ending import solver_of
 from ..subject import Subject
 
 # Settings that have a place of their own, or change nothing in the result.
@@ -35,6 +37,8 @@ class Fit:
         R² of the data of the fit; NaN if the file of the model is too old to tell.
     scaled : bool
         Whether the features were divided by a scale.
+    solver : str or None
+        The solver that was used, in words.
     """
 
     estimator: str
@@ -50,6 +54,7 @@ class Fit:
     noise: tuple[float, float] | None
     r2: float
     scaled: bool
+    solver: str | None
 
     @classmethod
     def of(cls, subject: Subject) -> Fit:
@@ -69,29 +74,36 @@ class Fit:
             n_components=len(subject.components),
             n_samples=len(model.activations_),
             n_features=model.n_features_in_,
-            seed=_in_words(model.random_state),
-            settings=_changed_settings(model),
+            seed=in_words(model.random_state),
+            settings=changed_settings(model, {}, _ELSEWHERE),
             n_given=None if subject.data is None else len(subject.data),
             dispersion=None if known else float(model.dispersion_),
             noise=_noise(subject),
             r2=float(model.r2_),
             scaled=subject.scale is not None,
+            solver=solver_of(model),
         )
 
 
-def _changed_settings(model: Any) -> dict[str, str]:
-    """Settings that differ from the default, in words."""
-    defaults = type(model)().get_params()
+def changed_settings(
+    model: Any, needed: dict[str, Any], elsewhere: tuple[str, ...]
+) -> dict[str, str]:
+    """Settings that differ from the default, in words; an estimator `needed` some to be made."""
+    defaults = type(model)(**needed).get_params(deep=False)
     return {
-        name: _in_words(value)
-        for name, value in model.get_params().items()
-        if name not in _ELSEWHERE and not np.array_equal(value, defaults[name])
+        name: in_words(value)
+        for name, value in model.get_params(deep=False).items()
+        if name not in elsewhere and not np.array_equal(value, defaults[name])
     }
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {in_words(part)}" for name, part in value.items())
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        return ", ".join(value) or "none"
     if np.ndim(value) > 0:
         return f"array of shape {np.shape(value)}"
     if isinstance(value, (str, bool, int, float, np.number)):

@@ -8,13 +8,15 @@ from importlib.resources import files
 
 from ..._views.markup import Markup, document, element, fragment, verbatim
 from ..findings import Findings
+from ..findings.tensors import TensorFindings
 from . import about_components, about_data, about_fit
+from .tensors import tensor_figures, tensor_sections
 from .wording import count, percent, ratio
 
 __all__ = ["page"]
 
 
-def page(findings: Findings) -> str:
+def page(findings: Findings | TensorFindings) -> str:
     """All findings as one HTML page that needs nothing else."""
     style, script = (_own_file(name) for name in ("page.css", "page.js"))
     head = element(
@@ -46,15 +48,18 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _body(findings: Findings) -> Markup:
-    content = _sections(findings)
+def _body(findings: Findings | TensorFindings) -> Markup:
+    if isinstance(findings, TensorFindings):
+        content, figures = tensor_sections(findings), tensor_figures(findings)
+    else:
+        content, figures = _sections(findings), _key_figures(findings)
     links = [element("a", title, href=f"#{place}") for place, (title, _) in content.items()]
     return fragment(
         element(
             "header",
             element("h1", findings.title),
             element("p", findings.source, class_="source") if findings.source else None,
-            _key_figures(findings),
+            _tiles(figures),
             element("nav", links, aria_label="Sections"),
         ),
         element("main", [_section(place, *item) for place, item in content.items()]),
@@ -86,10 +91,10 @@ def _section(place: str, title: str, content: Markup) -> Markup:
     )
 
 
-def _key_figures(findings: Findings) -> Markup:
+def _key_figures(findings: Findings) -> dict[str, str | None]:
     """The few numbers that one looks for first."""
     fit, residuals, gaps = findings.fit, findings.residuals, findings.gaps
-    figures = {
+    return {
         "samples": count(fit.n_samples),
         "features": count(fit.n_features),
         "components": count(fit.n_components),
@@ -97,6 +102,9 @@ def _key_figures(findings: Findings) -> Markup:
         "R²": ratio(fit.r2 if residuals is None else residuals.r_squared),
         "gaps": None if gaps is None else percent(gaps.count / gaps.n_cells),
     }
+
+
+def _tiles(figures: dict[str, str | None]) -> Markup:
     tiles = [
         element("div", element("dt", name), element("dd", value))
         for name, value in figures.items()

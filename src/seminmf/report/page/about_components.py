@@ -7,7 +7,7 @@ from ..findings.components import LEVEL, Component, Components
 from ..findings.examples import Examples
 from ..findings.fit import Fit
 from .bars import share_bar, signed_bars
-from .heat_map import LEVELS, signed_heat_map
+from .heat_map import legend, signed_heat_map
 from .tables import Cell, Column, count_cell, number_cell, ratio_cell, sortable
 from .wording import count, percent, shortened
 
@@ -37,7 +37,7 @@ def components_section(components: Components, fit: Fit) -> Markup:
         _cards([_card(component) for component in components.shown]),
         element("h3", "All features" if _is_whole(components) else "Many features"),
         element("p", _about_heat_map(components), class_="note"),
-        _legend(),
+        legend(),
         signed_heat_map("What each component adds to the mean sample", components.heat_map),
     )
 
@@ -146,22 +146,6 @@ def _card(component: Component) -> Markup:
         element("h4", name, element("span", percent(component.share), class_="aside")),
         signed_bars(f"Strongest features of component {component.index}", component.bars),
         class_="card",
-    )
-
-
-def _legend() -> Markup:
-    """The colours from negative to positive."""
-    swatches = [element("i", class_=f"n{level}") for level in range(LEVELS, 0, -1)]
-    swatches += [
-        element("i"),
-        *(element("i", class_=f"p{level}") for level in range(1, LEVELS + 1)),
-    ]
-    return element(
-        "p",
-        "negative ",
-        element("span", swatches, aria_hidden="true"),
-        " positive",
-        class_="legend",
     )
 
 

@@ -36,10 +36,11 @@ def fit_section(fit: Fit) -> Markup:
         "Explained (R²)": None if math.isnan(fit.r2) else ratio(fit.r2),
         "Noise of the features": _noise(fit),
         "Dispersion": None if fit.dispersion is None else number(fit.dispersion),
+        "Solver": fit.solver,
         "Seed": fit.seed,
         "Data of this report": _given(fit),
         "Scale": "each feature was divided by its own" if fit.scaled else None,
-        "Other settings": _settings(fit.settings),
+        "Other settings": settings_list(fit.settings),
         "Library": f"seminmf {fit.version}",
     }
     rows = [
@@ -63,7 +64,7 @@ def _given(fit: Fit) -> str:
     return count(fit.n_given, "sample")
 
 
-def _settings(settings: dict[str, str]) -> Child:
+def settings_list(settings: dict[str, str]) -> Child:
     if not settings:
         return "the defaults"
     return [

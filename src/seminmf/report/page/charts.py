@@ -49,6 +49,37 @@ def distance_chart(label: str, iterations: NDArray, distances: NDArray, n_iter: 
     )
 
 
+def line_chart(
+    label: str, places: NDArray, values: NDArray, names: list[str], title: str
+) -> Markup:
+    """A line for each row of values, in colours of their own, with their names below."""
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    high = high if high > low else low + 1
+    x = _scale(float(places[0]), float(places[-1]), _LEFT, _WIDTH - _RIGHT)
+    y = _scale(low, high, _HEIGHT - _BOTTOM, _TOP)
+    lines = [
+        element(
+            "polyline",
+            class_=f"curve line{n}",
+            points=" ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in zip(places, row, strict=True)),
+        )
+        for n, row in enumerate(values)
+    ]
+    chart = _chart(
+        label,
+        _vertical_axis([(y(t), number(t, 2)) for t in _ticks(low, high, 4)]),
+        _horizontal_axis([(x(t), number(t, 2)) for t in _ticks(places[0], places[-1], 5)]),
+        element("line", class_="zero", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y(0), y2=y(0)),
+        lines,
+        _axis_title(title),
+    )
+    keys = [
+        element("span", element("i", class_=f"line{n}"), name, class_="key")
+        for n, name in enumerate(names)
+    ]
+    return element("figure", chart, element("figcaption", keys))
+
+
 def histogram(label: str, edges: NDArray, counts: NDArray, title: str) -> Markup:
     """Bars for the cells between the edges, in the colour of their sign."""
     x = _scale(edges[0], edges[-1], _LEFT, _WIDTH - _RIGHT)

@@ -17,8 +17,8 @@ _LONGEST_NAME = 24
 _MOST_NUMBERS = 12
 
 
-def signed_heat_map(label: str, heat_map: HeatMap) -> Markup:
-    """Components × features; each row has its own scale of colours."""
+def signed_heat_map(label: str, heat_map: HeatMap, row: str | None = None) -> Markup:
+    """Components × features; each row has its own scale of colours. `row` is what a row is."""
     roomy = len(heat_map.features) <= _MOST_NUMBERS
     rows = [
         _row(
@@ -30,7 +30,14 @@ def signed_heat_map(label: str, heat_map: HeatMap) -> Markup:
             heat_map.components, heat_map.values, heat_map.strengths, strict=True
         )
     ]
-    table = _table(label, "Component", heat_map.features, rows, "roomy" if roomy else "dense")
+    table = _table(
+        label,
+        row or "Component",
+        heat_map.features,
+        rows,
+        "roomy" if roomy else "dense",
+        data_row=row or "component",
+    )
     return scroll_box(label, table, "tips")
 
 
@@ -46,7 +53,30 @@ def contingency(label: str, clusters: Clusters) -> Markup:
     return scroll_box(label, _table(label, "Label", names, rows, "roomy"))
 
 
-def _table(label: str, corner: str, names: list[str], rows: list[Markup], kind: str) -> Markup:
+def legend() -> Markup:
+    """The colours from negative to positive."""
+    swatches = [element("i", class_=f"n{level}") for level in range(LEVELS, 0, -1)]
+    swatches += [
+        element("i"),
+        *(element("i", class_=f"p{level}") for level in range(1, LEVELS + 1)),
+    ]
+    return element(
+        "p",
+        "negative ",
+        element("span", swatches, aria_hidden="true"),
+        " positive",
+        class_="legend",
+    )
+
+
+def _table(
+    label: str,
+    corner: str,
+    names: list[str],
+    rows: list[Markup],
+    kind: str,
+    data_row: str | None = None,
+) -> Markup:
     titles = [
         element("th", element("span", shortened(name, _LONGEST_NAME)), scope="col", data_name=name)
         for name in names
@@ -57,6 +87,7 @@ def _table(label: str, corner: str, names: list[str], rows: list[Markup], kind: 
         element("thead", element("tr", element("td", corner), titles)),
         element("tbody", rows),
         class_=f"heat {kind}",
+        data_row=data_row,
     )
 
 

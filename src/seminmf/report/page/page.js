@@ -40,7 +40,9 @@ let current = null;
 function tipOf(mark) {
   if (mark.dataset.tip !== undefined) return mark.dataset.tip;
   const column = mark.closest("table").tHead.rows[0].cells[mark.cellIndex];
-  return `component ${mark.parentNode.cells[0].textContent}, ${column.dataset.name}: ${mark.textContent}`;
+  const row = mark.parentNode.cells[0].textContent;
+  const kind = mark.closest("table").dataset.row;
+  return `${kind} ${row}, ${column.dataset.name}: ${mark.textContent}`;
 }
 
 function show(mark) {
