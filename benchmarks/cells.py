@@ -29,7 +29,7 @@ from seminmf._model.priors import Gamma
 SIZES = (100, 6000, 10)
 BLOCK = 60  # samples whose cells stay in the cache
 NOISE = 5.0  # rate that no component explains
-REPEATS = 15
+REPEATS = 10
 
 
 class Kind:

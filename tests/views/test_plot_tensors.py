@@ -140,9 +140,21 @@ def test_what_is_for_matrices_says_what_is_for_tensors(function):
         function(labelled()[0])
 
 
-def test_intervals_say_where_those_of_tensors_are():
+def test_intervals_of_a_factor():
+    model = labelled(BayesianSkellamSNTF)[0]
+    lower, upper = model.interval(0.8)["tr"]
+    ax = plot.intervals(model, factor="tr", component=1, level=0.8)
+    assert ax.get_title() == "tr, r 1: means and 80% intervals"
+    drawn = ax.collections[0].get_segments()
+    assert_allclose([part[0][0] for part in drawn], lower[1], rtol=1e-6)
+    assert_allclose([part[1][0] for part in drawn], upper[1], rtol=1e-6)
+    assert lower.index.equals(model.factors_["tr"].index)
+    ax = plot.intervals(model, factor="tr", max_features=5)
+    assert ax.get_ylabel() == "time (the 5 largest of 20)"
+    with pytest.raises(ValueError, match="factor must be one of 'nr', 'cr', 'tr'; found None"):
+        plot.intervals(model)
     with pytest.raises(ValueError, match=r"plot\.factors draws factors of tensors"):
-        plot.intervals(labelled(BayesianSkellamSNTF)[0])
+        plot.intervals(labelled()[0], factor="tr")
 
 
 def test_dates_are_places_on_the_axis():

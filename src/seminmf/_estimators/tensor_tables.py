@@ -48,30 +48,32 @@ class FactorTable(NamedTuple):
 
 def factor_tables(model: Any) -> dict[str, FactorTable]:
     """The factors of a fitted model, by their names."""
+    return {name: _table(model, name, parts) for name, parts in model.parts_.items()}
+
+
+def as_table(model: Any, name: str, array: NDArray) -> NDArray:
+    """An array with the axes of a factor, as its table has them: (n_rows, n_columns)."""
+    plan = model._fitted.model.plan
+    rows = np.moveaxis(array.astype(np.float64), _axis_down(plan.factors[name], plan), 0)
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))
+
+
+def _table(model: Any, name: str, parts: NDArray) -> FactorTable:
     plan, labels = model._fitted.model.plan, model._fitted.labels
-    units = set(model._fitted.model.network.units)
-    return {
-        name: _table(name, parts, plan, labels, is_unit=name in units)
-        for name, parts in model.parts_.items()
-    }
-
-
-def _table(name: str, parts: NDArray, plan: Plan, labels: Labels, *, is_unit: bool) -> FactorTable:
     axes = plan.factors[name]
     down = _axis_down(axes, plan)
-    values = np.moveaxis(signed_values(parts).astype(np.float64), down, 0)
     own = [label_of(axis, size, labels) for axis, size in zip(axes, parts.shape[1:], strict=True)]
     rows = own.pop(down)
     across = [label.values for label in own if label.values is not None]
     return FactorTable(
         name=name,
         signed=len(parts) == 2,
-        values=values.reshape(len(values), math.prod(values.shape[1:])),
+        values=as_table(model, name, signed_values(parts)),
         rows=rows,
         columns=[", ".join(map(str, cell)) for cell in product(*across)],
         column_title=", ".join(label.name for label in own),
         is_ordered=_is_ordered(axes[down], plan, labels),
-        is_unit=is_unit,
+        is_unit=name in model._fitted.model.network.units,
     )
 
 

@@ -15,13 +15,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._numerics.bessel import LARGE, MEDIUM
 from .._numerics.compilation import rule_of
-from .._numerics.linking import handed_to
+from .._numerics.linking import handed_to, intrinsic
 from .._numerics.scaling import power_of_two, powers_of_two
 from . import cells
 

@@ -14,11 +14,9 @@ import math
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
-from numba.extending import intrinsic
-
 from .._numerics.compilation import rule_of, scalar_function
 from .._numerics.gamma import gamma_terms, inverse_digamma, trigamma
-from .._numerics.linking import handed_to
+from .._numerics.linking import handed_to, intrinsic
 
 
 @scalar_function

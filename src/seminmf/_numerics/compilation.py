@@ -8,10 +8,9 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.core.imputils import impl_ret_borrowed
-from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from .linking import piece
+from .linking import intrinsic, piece
 
 # - forceinline: a call that is left in a loop keeps the loop scalar;
 # - "contract" lets a*b + c become one fused instruction. It is the only licence given: the others

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba import njit, types
+from numba import extending, njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
+from numba.core.typing.templates import builtin_registry as typing_registry
 
 
 def prefer_wide_vectors(module: Any) -> None:
@@ -238,6 +239,26 @@ def piece(*, optimised: bool = False, **options: Any) -> Callable[[Callable[...,
         return dispatcher
 
     return decorate
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """As numba's `intrinsic`, but that calls of types that it has seen are looked up at once.
+
+    Numba first goes through all that it knows of, for each call that it meets.
+    """
+    made = extending.intrinsic(function)
+    template = typing_registry.functions[-1]
+    if template.key is made:
+        template.generic = _remembering(template.generic)
+    return made
+
+
+def _remembering(find: Callable[..., Any]) -> Callable[..., Any]:
+    def generic(self: Any, args: tuple, kws: dict[str, Any]) -> Any:
+        known = self._impl_cache.get((self.context, args, tuple(kws.items())))
+        return find(self, args, kws) if known is None else known
+
+    return generic
 
 
 def handed_to(typing_context: Any, function: Any, *kinds: Any, first: int = 0) -> Any:

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from .._estimators import validation as check
 from .._estimators.posteriors import Intervals
+from .._estimators.tensor_tables import as_table, factor_tables, texts_of
 from .._resampling.bootstrap import Bootstrap, check_bootstrap
 from .._views.pictures import BLACK, BLUE, GREY, ORANGE
 from ..bayesian import BayesianSkellamSNMF
+from ..tensor import BayesianSkellamSNTF
 from ._frame import axes_for, check_axes
 from ._model import check_flag, check_index, check_model, largest_features
-from ._names import feature_label, feature_names_of, name_rows
+from ._names import PLAIN, feature_label, feature_names_of, name_rows, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,12 +33,13 @@ def intervals(
     sort: bool = False,
     feature_names: Any = None,
     max_features: int = 40,
+    factor: str | None = None,
 ) -> Axes:
     """Draw means of the posterior, or estimates, with their intervals.
 
     Parameters
     ----------
-    model : BayesianSkellamSNMF, SkellamSNMF or EuclideanSNMF
+    model : BayesianSkellamSNMF, BayesianSkellamSNTF, SkellamSNMF or EuclideanSNMF
         Fitted. The last two have no intervals of their own.
     ax : matplotlib Axes or None, default=None
         Where to draw; None makes a new figure.
@@ -55,6 +58,9 @@ def intervals(
         None takes the names that the model was fitted with, or numbers from 0.
     max_features : int, default=40
         How many features to draw, those with the largest |means|.
+    factor : str or None, default=None
+        Of a tensor model, the factor of which `component` is a latent cell; `bootstrap`, `sample`
+        and `feature_names` are for matrices.
 
     Returns
     -------
@@ -73,9 +79,14 @@ def intervals(
     >>> plot.intervals(model, component=1).get_title()
     'component 1: means and 90% intervals'
     """
-    check_model(model)
+    check_model(model, tensors=isinstance(model, BayesianSkellamSNTF))
     check_axes(ax)
     level = check.check_share("level", level)
+    if isinstance(model, BayesianSkellamSNTF):
+        rows = _factor(model, factor, component, level, max_features)
+        return _draw(ax, rows.sorted() if sort else rows, level)
+    if factor is not None:
+        raise ValueError(f"factor must be None for a {type(model).__name__}; found {factor!r}.")
     ends = _intervals_of(model, bootstrap, level)
     check_flag("sort", sort)
     check.check_count("max_features", max_features)
@@ -131,6 +142,29 @@ def _entries(model: Any, k: int, ends: Intervals, names: list[str], most: int) -
     return _Rows(means[shown], lower, upper, names, label, f"component {k}", meaning)
 
 
+def _factor(model: Any, factor: str | None, column: int, level: float, most: int) -> _Rows:
+    """A latent cell of a factor of a tensor model, its entries with the largest means."""
+    tables = factor_tables(model)
+    if factor not in tables:
+        accepted = ", ".join(map(repr, tables))
+        raise ValueError(f"factor must be one of {accepted}; found {factor!r}.")
+    check.check_count("max_features", most)
+    table = tables[factor]
+    k = check_index("component", column, table.values.shape[1])
+    means = table.values[:, k]
+    shown = largest_features(means[None], most)
+    lower, upper = (
+        as_table(model, factor, np.asarray(end))[shown, k] for end in model.interval(level)[factor]
+    )
+    names = texts_of(table.rows)
+    label = tidy(table.rows.name)
+    if len(shown) < len(means):
+        label += f" (the {len(shown)} largest of {len(means)})"
+    title = f"{factor}, {table.column_title} {table.columns[k]}" if table.column_title else factor
+    own = [tidy(names[i]) for i in shown]
+    return _Rows(means[shown], lower, upper, own, label, tidy(title), "value of the factor")
+
+
 def _activations(model: Any, j: int, ends: Intervals) -> _Rows:
     """The activations of a sample."""
     lower, upper = (end[j] for end in ends.activations)
@@ -151,7 +185,8 @@ def _draw(ax: Axes | None, rows: _Rows, level: float) -> Axes:
     ax.set_ylim(n_rows - 0.4, -0.6)
     name_rows(ax, rows.names)
     ax.grid(color=GREY, alpha=0.25, linewidth=0.6)
-    ax.set(xlabel=rows.meaning, ylabel=rows.label)
+    ax.set_xlabel(rows.meaning)
+    ax.set_ylabel(rows.label, **PLAIN)
     title = f"{rows.title}: means and {100 * level:.4g}% intervals"
-    ax.set_title(title, fontsize="medium")
+    ax.set_title(title, fontsize="medium", **PLAIN)
     return ax

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from ..._data.executor import LocalExecutor
 from ..._data.source import BlockSource, row_ranges
 from ..._model.likelihoods import cell
 from ..._numerics.compiled import kernel_with_arrays, part_with_arrays
-from ..._numerics.linking import handed_to
+from ..._numerics.linking import handed_to, intrinsic
 from ..newton.lane_atoms import blocks_of_rows, cell_of, n_cells
 from ..newton.lanes import row_unit
 from ..newton.sweep import RowProblems

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from ..._numerics.compilation import scalar_function
 from ..._numerics.compiled import part
-from ..._numerics.linking import handed_to
+from ..._numerics.linking import handed_to, intrinsic
 from ..simd.products import multiply, outer
 from ..simd.vectors import lanes, load, multiply_add, splat, store, transpose_square
 

@@ -9,11 +9,10 @@ so that there is no second code for the rest; results are written, not added, an
 from __future__ import annotations
 
 from numba import types
-from numba.extending import intrinsic
 
 from ..._numerics.compilation import scalar_function
 from ..._numerics.compiled import part
-from ..._numerics.linking import handed_to
+from ..._numerics.linking import handed_to, intrinsic
 from .vectors import lanes, load, multiply_add, splat, store, total
 
 

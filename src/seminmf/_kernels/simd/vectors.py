@@ -11,8 +11,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 from numpy.typing import NDArray
+
+from ..._numerics.linking import intrinsic
 
 _BYTES = 64
 _FLAGS = ("contract", "reassoc", "nsz")
