@@ -252,7 +252,7 @@ class PriorLearner(Transactional, BaseEstimator):
                 f"found {type(self.estimator).__name__}."
             )
         self.estimator._check_parameters()
-        self.estimator._check_plain("the estimator of a PriorLearner")
+        self.estimator._check_plain("the estimator of a PriorLearner", "scale_features")
         rate = self.learning_rate
         named = isinstance(rate, str) and rate in ("harmonic", "annealed")
         if not named and not (check.is_number(rate) and 0 < float(rate) <= 1):
