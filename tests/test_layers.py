@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "seminmf"
 # From top to bottom. A part imports from its own layer and from those below.
 LAYERS = (
     ("cli", "demo", "_commands", "experiments"),
-    ("report", "plot", "io"),
+    ("report", "plot", "io", "imputer", "annotated"),
     ("selection", "prior_learning", "_selection", "_prior_learning", "_resampling"),
     ("skellam", "bayesian", "euclidean", "tensor"),
     ("_estimators",),

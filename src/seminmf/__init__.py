@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     import seminmf.stats as stats
     from seminmf._resampling.bootstrap import bootstrap
     from seminmf._resampling.consensus import consensus
+    from seminmf.annotated import fit_anndata
     from seminmf.bayesian import BayesianSkellamSNMF
     from seminmf.divergence import skellam_divergence
     from seminmf.euclidean import EuclideanSNMF
     from seminmf.generate import sample_skellam_snmf
+    from seminmf.imputer import SNMFImputer
     from seminmf.io import load
     from seminmf.prior_learning import PriorLearner
     from seminmf.selection import select_n_components
@@ -34,12 +36,14 @@ __all__ = [
     "BayesianSkellamSNTF",
     "EuclideanSNMF",
     "PriorLearner",
+    "SNMFImputer",
     "SkellamSNMF",
     "SkellamSNTF",
     "__version__",
     "bootstrap",
     "consensus",
     "datasets",
+    "fit_anndata",
     "load",
     "plot",
     "report",
@@ -55,10 +59,12 @@ _MODULE_OF = {
     "BayesianSkellamSNTF": "seminmf.tensor",
     "EuclideanSNMF": "seminmf.euclidean",
     "PriorLearner": "seminmf.prior_learning",
+    "SNMFImputer": "seminmf.imputer",
     "SkellamSNMF": "seminmf.skellam",
     "SkellamSNTF": "seminmf.tensor",
     "bootstrap": "seminmf._resampling.bootstrap",
     "consensus": "seminmf._resampling.consensus",
+    "fit_anndata": "seminmf.annotated",
     "load": "seminmf.io",
     "sample_skellam_snmf": "seminmf.generate",
     "select_n_components": "seminmf.selection",

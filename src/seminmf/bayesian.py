@@ -81,6 +81,12 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         Whether components are at least 0. Noise may then make X negative, the components do not.
     fit_intercept : bool, default=False
         Whether a number for each feature is added to activations · components. It needs noise.
+    scale_features : bool, default=False
+        Whether each feature is divided by its size before the fit, so that all count alike: by its
+        root mean square, or with `fit_intercept` by its standard deviation. What comes out is in
+        the unit of X; but sums over features, which are `activations_`, `amounts_` and `r2_`, are
+        of scaled ones, and so are `dispersion` and the priors. With noise by feature components
+        and fills hardly change; clusters and amounts do.
     activation_shape_prior : "auto", float or array-like, default="auto"
         Shape of the activations' gamma prior: a number, or broadcasting to
         (n_samples, n_components). "auto" learns one for each component where the posterior is
@@ -186,6 +192,8 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         Its mean.
     n_same_starts_ : int
         Number of starts that found the components of the best, with a cosine of 0.95 or more.
+    feature_scale_ : ndarray of shape (n_features,)
+        What features were divided by for the fit; 1 without `scale_features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X has feature names.
@@ -246,6 +254,7 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         noise: str | None = "auto",
         positive_components: bool = False,
         fit_intercept: bool = False,
+        scale_features: bool = False,
         activation_shape_prior: ArrayLike | str = "auto",
         activation_rate_prior: ArrayLike | str = "auto",
         atom_shape_prior: ArrayLike | str = "auto",
@@ -269,6 +278,7 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
         self.noise = noise
         self.positive_components = positive_components
         self.fit_intercept = fit_intercept
+        self.scale_features = scale_features
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
@@ -481,6 +491,7 @@ class BayesianSkellamSNMF(SampledSkellamSNMF):
             n_components=len(self.components_), n_init=1, n_jobs=1, verbose=0, batch_size=None
         )
         estimator.set_params(init="random", activation_shape_prior=1.0, atom_shape_prior=1.0)
+        estimator.set_params(scale_features=False)
         if np.isfinite(self._price):
             estimator._known_price = self._price
         else:

@@ -105,7 +105,7 @@ def main(
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="Table: CSV, TSV, Parquet, NPY or NPZ; - is standard input."
+        metavar="DATA", help="Table: CSV, TSV, Parquet, NPY or NPZ, also .gz; - is standard input."
     ),
 ]
 Model = Annotated[str, typer.Argument(help="File that `seminmf fit` wrote.")]
@@ -194,7 +194,7 @@ def fit(
     if bayes + euclidean + (prior is not None) > 1:
         raise ValueError("Only one of --bayes, --euclidean and --prior can be had.")
     name = "BayesianSkellamSNMF" if bayes else "EuclideanSNMF" if euclidean else "SkellamSNMF"
-    own = {"n_init": n_init, "solver": solver and solver.value}
+    own = {"n_init": n_init, "solver": solver and solver.value, "scale_features": scale or None}
     own |= noise.given()
     request = Request(
         data,
@@ -202,7 +202,6 @@ def fit(
         name,
         n_components,
         {option: value for option, value in own.items() if value is not None},
-        scale,
         prior,
         checkpoint,
         checkpoint_every,
@@ -423,6 +422,7 @@ def report(
             "--bootstrap", min=2, metavar="N", help="Show intervals by so many refits to DATA."
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a page that is there.")] = False,
 ) -> None:
     """Write a page about a model: what it found, how well it fits, what to look at.
 
@@ -434,7 +434,7 @@ def report(
     """
     from ._commands.report import report
 
-    report(model, data, out, title, table, draws)
+    report(model, data, out, title, table, draws, force)
 
 
 @_command()

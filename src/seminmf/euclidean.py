@@ -57,6 +57,10 @@ class EuclideanSNMF(BaseSNMF):
         "hals" moves one activation after the other to its best value, with extrapolation: the
         fastest. "multiplicative" is the rule of Ding, Li and Jordan. Both find the components by
         least squares.
+    scale_features : bool, default=False
+        Whether each feature is divided by its root mean square before the fit, so that all count
+        alike. What comes out is in the unit of X; but what sums over features, `activations_`,
+        `amounts_`, `r2_`, `objective_` and `score`, is of scaled ones.
     init : {"random", "kmeans", "svd"}, default="random"
         Start values, where `fit` is not given any.
     n_init : int, default=1
@@ -102,6 +106,8 @@ class EuclideanSNMF(BaseSNMF):
         Its mean.
     n_same_starts_ : int
         Number of starts that found the components of the best, with a cosine of 0.95 or more.
+    feature_scale_ : ndarray of shape (n_features,)
+        What features were divided by for the fit; 1 without `scale_features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X has feature names.
@@ -128,12 +134,12 @@ class EuclideanSNMF(BaseSNMF):
            [ 2.,  3.,  3.]])
     """
 
-    _private_state = (*BaseSNMF._private_state, "_gap_weight")
+    _private_state = (*BaseSNMF._private_state, "_components_of_fit", "_gap_weight")
     _starts = ("random", "kmeans", "svd")
     _default_for_unobserved = "zeros"
     _fitted_fields = FittedFields(
         arrays={
-            "components_": ArrayField("KI", "any"),
+            "components_": ArrayField("KI", "any", attribute="_components_of_fit"),
             "activations_": ArrayField("JK"),
             "objectives_": TRACE,
         },
@@ -147,6 +153,7 @@ class EuclideanSNMF(BaseSNMF):
         n_components: int = 2,
         *,
         solver: str = "hals",
+        scale_features: bool = False,
         init: str = "random",
         n_init: int = 1,
         max_iter: int = 3000,
@@ -157,6 +164,7 @@ class EuclideanSNMF(BaseSNMF):
     ) -> None:
         self.n_components = n_components
         self.solver = solver
+        self.scale_features = scale_features
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -212,7 +220,7 @@ class EuclideanSNMF(BaseSNMF):
         weights = check.check_weight(sample_weight, data, has_prior=False)
         shape = (self.n_components, data.source.shape[1])
         if components is not None:
-            components = check.check_components(components, shape)
+            components = self._of_fit(check.check_components(components, shape))
         mask = check.check_frozen(frozen, self.n_components, components, "components")
         if activations is not None:
             sizes = (data.source.shape[0], self.n_components)
@@ -332,7 +340,7 @@ class EuclideanSNMF(BaseSNMF):
         """Set the fitted attributes; objectives are in units of X and of the weights."""
         dtype = problem.data.source.dtype
         self._gap_weight = GAP_WEIGHT
-        self.components_ = (result.state.components * self._unit).astype(dtype)
+        self._components_of_fit = (result.state.components * self._unit).astype(dtype)
         self.activations_ = result.state.activations.astype(dtype)
         self._publish_explained(problem, self.activations_)
         with np.errstate(over="ignore"):
@@ -343,7 +351,7 @@ class EuclideanSNMF(BaseSNMF):
         self.stop_reason_ = result.reason
 
     def _solve(self, data: Data) -> NDArray:
-        components = self.components_ / np.float64(self._unit)
+        components = self._components_of_fit / np.float64(self._unit)
         scale = powers_of_two(np.abs(components).max(axis=1))
         source = data.source
         with announced(), source.executor(self.n_jobs) as executor:
@@ -358,9 +366,10 @@ class EuclideanSNMF(BaseSNMF):
 
     def _drawn_like(self, data: Data, random: RandomState) -> NDArray:
         """Data (J, I) that might have been: noise is normal, of the size of the residuals."""
-        fitted = self.activations_.astype(np.float64) @ self.components_
+        fitted = self.activations_.astype(np.float64) @ self._components_of_fit
         residuals = data.source.rows(0, data.shape[0]) - fitted
-        n_cells, n_fitted = data.summary.n_observed, self.components_.size + self.activations_.size
+        n_fitted = self._components_of_fit.size + self.activations_.size
+        n_cells = data.summary.n_observed
         free = max(1 - n_fitted / n_cells, _LEAST_FREE)
         noise = np.sqrt(np.nansum(residuals**2, axis=0) / np.maximum(data.summary.column_count, 1))
         return fitted + noise / np.sqrt(free) * random.normal(size=fitted.shape)
@@ -368,9 +377,10 @@ class EuclideanSNMF(BaseSNMF):
     def _refitting(self) -> tuple[EuclideanSNMF, dict[str, NDArray]]:
         """An estimator that fits the same to other data, and the start values for it."""
         estimator = clone(self).set_params(
-            n_components=len(self.components_), n_init=1, n_jobs=1, verbose=0
+            n_components=self._n_features_out, n_init=1, n_jobs=1, verbose=0, scale_features=False
         )
-        return estimator, {"components": self.components_, "activations": self.activations_}
+        start = {"components": self._components_of_fit, "activations": self.activations_}
+        return estimator, start
 
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean square error of the observed cells, given their samples' activations.
@@ -394,7 +404,7 @@ class EuclideanSNMF(BaseSNMF):
         unit = power_of_two(data.summary.largest)
         total = 0.0
         for block in all_blocks(data.source):
-            errors = block.X - activations[block.samples] @ self.components_
+            errors = block.X - activations[block.samples] @ self._components_of_fit
             errors /= unit
             errors *= errors
             total += float(np.sum(weights[block.samples] * np.nansum(errors, axis=1)))

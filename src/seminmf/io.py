@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 from ._estimators import container, files, tensor_files
 from ._estimators.container import Content
-from ._estimators.files import FORMAT, FORMAT_VERSION, SCALE
+from ._estimators.files import FORMAT, FORMAT_VERSION
 from ._prior_learning import files as learner_files
 from .bayesian import BayesianSkellamSNMF
 from .euclidean import EuclideanSNMF
@@ -49,8 +48,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator of this library
-        It does what the one that was saved does, to the last bit. A model that the command line
-        fitted with --scale has the attribute `feature_scale_`: it knows X / `feature_scale_`.
+        It does what the one that was saved does, to the last bit.
 
     Raises
     ------
@@ -70,18 +68,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     try:
-        estimator = _rebuild(container.read(path, FORMAT, _names_for))
+        return _rebuild(container.read(path, FORMAT, _names_for))
     except ValueError as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{os.fspath(path)} is not a seminmf model: {reason}.") from error
-    if hasattr(estimator, SCALE):
-        warnings.warn(
-            "This model was fitted to scaled features: give it X / feature_scale_, and multiply "
-            "what it fills in.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return estimator
 
 
 def _names_for(header: dict[str, Any]) -> set[str] | None:

@@ -16,6 +16,7 @@ from ._estimators.notices import warn_user
 from ._estimators.runs import Progress
 from ._estimators.transaction import Transactional, fits, goes_on
 from ._model import sharing as _sharing
+from ._model.likelihoods import Dispersed
 from ._model.model import PARAMETERS
 from ._model.sharing import Sharing
 from ._prior_learning import collection as _collection
@@ -251,7 +252,7 @@ class PriorLearner(Transactional, BaseEstimator):
                 f"found {type(self.estimator).__name__}."
             )
         self.estimator._check_parameters()
-        self.estimator._check_plain("the estimator of a PriorLearner")
+        self.estimator._check_plain("the estimator of a PriorLearner", "scale_features")
         rate = self.learning_rate
         named = isinstance(rate, str) and rate in ("harmonic", "annealed")
         if not named and not (check.is_number(rate) and 0 < float(rate) <= 1):
@@ -266,7 +267,14 @@ class PriorLearner(Transactional, BaseEstimator):
         check.check_jobs(self.n_jobs)
 
     def _dispersion_for(self, matrices: list[Any]) -> float:
-        """The dispersion that all matrices are fitted with: given, or the mean of their own."""
+        """The dispersion that all matrices are fitted with: given, or the mean of their own.
+
+        Only what is to be found is looked for in the data.
+        """
+        if self.estimator._likelihood() is not Dispersed:
+            return 1.0
+        if self.estimator.dispersion != "auto":
+            return float(self.estimator.dispersion)
         return _geometric_mean([clone(self.estimator)._dispersion_for(X) for X in matrices])
 
     def _without_noise(self, dispersion: float) -> BayesianSkellamSNMF:

@@ -46,7 +46,8 @@ class Selection:
         For criterion "relevance" a row for each component instead, the most used first:
         `component`; its `share` of all activations; its mean `activation`; the prior's `rate` that
         was learned; the `counts` behind it in the mean sample; and whether it is `on`.
-    criterion : {"elbo", "heldout", "relevance"}
+    criterion : {"elbo", "heldout", "relevance", "fills"}
+        "fills" is what `SNMFImputer` goes by: squared errors of hidden cells.
     """
 
     best: int
@@ -104,6 +105,7 @@ class Selection:
 _AXIS = {
     "elbo": "log evidence (nats)",
     "heldout": "log-likelihood of a hidden cell (nats)",
+    "fills": "minus the squared error of a hidden cell",
     "relevance": "share of all activations",
 }
 

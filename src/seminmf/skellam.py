@@ -32,6 +32,7 @@ from ._estimators.noisy import (
 )
 from ._estimators.runs import Runner
 from ._estimators.transaction import fits
+from ._model.likelihoods import Dispersed
 from ._model.model import Priors
 
 SOLVERS = ("newton", "em")
@@ -58,6 +59,12 @@ class SkellamSNMF(NoisySkellamSNMF):
         Whether components are at least 0. Noise may then make X negative, the components do not.
     fit_intercept : bool, default=False
         Whether a number for each feature is added to activations · components. It needs noise.
+    scale_features : bool, default=False
+        Whether each feature is divided by its size before the fit, so that all count alike: by its
+        root mean square, or with `fit_intercept` by its standard deviation. What comes out is in
+        the unit of X; but sums over features, which are `activations_`, `amounts_` and `r2_`, are
+        of scaled ones, and so are `dispersion` and the priors. With noise by feature components
+        and fills hardly change; clusters and amounts do.
     activation_shape_prior : float or array-like, default=1.0
         Shape of the activations' gamma prior: a number, or broadcasting to
         (n_samples, n_components).
@@ -146,6 +153,8 @@ class SkellamSNMF(NoisySkellamSNMF):
         Its mean.
     n_same_starts_ : int
         Number of starts that found the components of the best, with a cosine of 0.95 or more.
+    feature_scale_ : ndarray of shape (n_features,)
+        What features were divided by for the fit; 1 without `scale_features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X has feature names.
@@ -204,6 +213,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         noise: str | None = "auto",
         positive_components: bool = False,
         fit_intercept: bool = False,
+        scale_features: bool = False,
         activation_shape_prior: ArrayLike = 1.0,
         activation_rate_prior: ArrayLike | str = "auto",
         atom_shape_prior: ArrayLike = 1.0,
@@ -227,6 +237,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.noise = noise
         self.positive_components = positive_components
         self.fit_intercept = fit_intercept
+        self.scale_features = scale_features
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
@@ -297,7 +308,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         priors = self._check_priors(n_samples, n_features)
         weights = check.check_weight(sample_weight, data)
         if atoms is not None:
-            atoms = check.check_atoms(atoms, self.n_components, n_features)
+            atoms = check.check_atoms(atoms, self.n_components, n_features, self.feature_scale_)
             self._check_signs(atoms)
         mask = check.check_frozen(frozen, self.n_components, atoms)
         if activations is not None:
@@ -317,7 +328,8 @@ class SkellamSNMF(NoisySkellamSNMF):
             run = partial(self._run, problem, runner, atoms, activations, found, random)
             n_init = self._n_starts(data) if found is None else 1
             best = self._best_run(run, lambda state: state.atoms[0] - state.atoms[1], n_init)
-            self._note_solver(problem)
+            if self.batch_size is None:
+                self._note_solver(problem)
             self._publish(problem, best.result)
         starts = best if found is None else found
         self._publish_starts(starts.stability, starts.n_same)
@@ -390,7 +402,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         self, problem: Problem, runner: Runner, atoms: NDArray, random: RandomState
     ) -> Result[em.Factors]:
         result = self._run_batches(problem, runner, self._learn, atoms, random)
-        atoms = result.state.atoms
+        atoms, self.solver_ = result.state.atoms, result.state.solver
         state = em.Factors(solve_maximum(problem, atoms).astype(problem.dtype), atoms)
         return Result(state, [*result.objectives[1:], em.evaluate(problem, state)], result.reason)
 
@@ -422,7 +434,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.objective_ = value
         self._publish_stream()
         self._publish_explained(problem, self.activations_, warn=False)
-        self._note_solver(problem)
+        self.solver_ = self._stream.solver
         new = dispersion(problem, problem.data.total_weight * result.data_term)
         share = minibatch.step_weight(self._stream.n_steps - 1)
         self.dispersion_ = (1 - share) * getattr(self, "dispersion_", new) + share * new
@@ -446,7 +458,8 @@ class SkellamSNMF(NoisySkellamSNMF):
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_reason_ = result.reason
-        self.dispersion_ = dispersion_at(problem, result.state)
+        if self._likelihood() is not Dispersed:
+            self.dispersion_ = dispersion_at(problem, result.state, self.objective_)
         self._publish_noise(problem)
 
     def _refitting(self) -> tuple[SkellamSNMF, dict[str, NDArray]]:
@@ -454,6 +467,7 @@ class SkellamSNMF(NoisySkellamSNMF):
         estimator = clone(self).set_params(
             n_components=len(self.components_), n_init=1, n_jobs=1, verbose=0, batch_size=None
         )
+        estimator.set_params(scale_features=False)
         estimator._known_price = self._price if np.isfinite(self._price) else None
         return estimator, {"atoms": self.atoms_, "activations": self.activations_}
 

@@ -345,6 +345,6 @@ def test_warns_without_convergence():
 
 def test_a_file_of_two_types_is_refused(tmp_path):
     model = EuclideanSNMF(3, random_state=0).fit(data())
-    model.components_ = model.components_.astype(np.float32)
+    model._components_of_fit = model.components_.astype(np.float32)
     with pytest.raises(ValueError, match="activations_ has the type float64, not float32"):
         model.save(tmp_path / "model")

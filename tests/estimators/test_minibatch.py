@@ -368,3 +368,14 @@ def test_a_stream_goes_on_after_a_fit_next_to_noise(noisy):
     before = whole.components_
     after = clone(whole).fit(X).partial_fit(X[:200]).components_
     assert matched_cosines(before, after).min() > 0.999
+
+
+def test_the_solver_is_that_of_the_last_batch():
+    X = np.random.default_rng(0).normal(size=(600, 8))
+    stream, used = SkellamSNMF(2, dispersion=0.0, random_state=0), []
+    for start in range(0, len(X), 50):
+        used.append(stream.partial_fit(X[start : start + 50]).solver_)
+    assert used == ["em"] * 10 + ["newton"] * 2  # after the warm-up
+    for solver in ("em", "newton"):
+        model = SkellamSNMF(2, solver=solver, batch_size=50, max_iter=1, random_state=0)
+        assert model.fit(X).solver_ == solver

@@ -1,9 +1,10 @@
 """The price of activations: how cells that were held back decide on it."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
-from seminmf._estimators.price import _log_likelihood
+from seminmf._estimators.price import PRICES, _highest, _log_likelihood
 
 SIZES, COUNTS, ALL = np.array([1.0, 4.0, 9.0]), np.array([50.0, 60.0, 40.0]), np.ones(3, dtype=bool)
 # Squared errors of two prices in three features.
@@ -35,3 +36,17 @@ def test_features_that_tell_nothing_are_left_out():
     nothing = np.array([True, False, True])
     assert lead(has_values=nothing) == lead(counts=COUNTS * nothing)
     assert np.isfinite(lead(np.zeros((2, 3))))
+
+
+@pytest.mark.parametrize("best", range(len(PRICES)))
+def test_the_best_price_is_found_from_the_first_one(best):
+    """Uphill, whichever way that is, and no further than one beyond the best."""
+    asked = []
+
+    def nats(number):
+        asked.append(number)
+        return -abs(number - best)
+
+    assert _highest(nats) == best
+    assert len(asked) == len(set(asked)) and min(abs(np.array(asked) - best)) == 0
+    assert max(asked) <= max(best + 1, asked[0] + 1) and min(asked) >= min(best - 1, asked[0] - 1)

@@ -126,7 +126,6 @@ def test_empty_lines_between_lines_of_several_cells_are_none(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("a,b,a\n1,2,3\n4,5,6\n", "2 of its columns have the name 'a'"),
         ("a,b\n1,2\n3\n", "fewer cells than there are columns: line 3 has 1, the first has 2"),
         ("\na,b\n1,2\n\n3\n", "line 5 has 1, the first has 2"),
         ('a,b\n"1\n",2\n3\n', "line 4 has 1, the first has 2"),

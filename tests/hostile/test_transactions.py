@@ -212,7 +212,6 @@ def test_a_refit_leaves_nothing_of_the_fit_before():
     pandas = pytest.importorskip("pandas")
     model = SkellamSNMF(2, random_state=0, max_iter=10)
     model.fit(pandas.DataFrame(X, columns=list("abcd")))
-    model.feature_scale_ = np.ones(4)
     model.partial_fit(pandas.DataFrame(X, columns=list("abcd")))
     model.note = "a user's own"
     again = clone(model).fit(NEW)

@@ -308,7 +308,9 @@ def test_largest_features_are_chosen_and_stay_in_order(model, kind):
 @pytest.mark.parametrize("kind", ["bars", "heatmap"])
 def test_each_component_shows_its_largest_features(kind):
     model = fit(EuclideanSNMF)
-    model.components_ = np.array([[9.0, 8, 7, 0, 0, 0], [0, 0, 0, 1, 0.9, 0], [0, 0, 0, 0, 0, -2]])
+    model._components_of_fit = np.array(
+        [[9.0, 8, 7, 0, 0, 0], [0, 0, 0, 1, 0.9, 0], [0, 0, 0, 0, 0, -2]]
+    )
     ax = plot.components(model, kind=kind, max_features=3)
     assert labels_of(ax.yaxis if kind == "bars" else ax.xaxis) == ["0", "3", "5"]
 

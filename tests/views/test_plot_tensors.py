@@ -146,8 +146,9 @@ def test_intervals_of_a_factor():
     ax = plot.intervals(model, factor="tr", component=1, level=0.8)
     assert ax.get_title() == "tr, r 1: means and 80% intervals"
     drawn = ax.collections[0].get_segments()
-    assert_allclose([part[0][0] for part in drawn], lower[:, 1], rtol=1e-6)
-    assert_allclose([part[1][0] for part in drawn], upper[:, 1], rtol=1e-6)
+    assert_allclose([part[0][0] for part in drawn], lower[1], rtol=1e-6)
+    assert_allclose([part[1][0] for part in drawn], upper[1], rtol=1e-6)
+    assert lower.index.equals(model.factors_["tr"].index)
     ax = plot.intervals(model, factor="tr", max_features=5)
     assert ax.get_ylabel() == "time (the 5 largest of 20)"
     with pytest.raises(ValueError, match="factor must be one of 'nr', 'cr', 'tr'; found None"):

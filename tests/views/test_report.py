@@ -701,7 +701,7 @@ def test_concern_about_unused_components(sound, share, found):
 def test_concern_about_equal_components(cosine, found):
     components = np.eye(K, I)
     components[2] = [cosine, 0, 0, np.sqrt(1 - cosine**2), 0, 0]
-    model = changed(fit(EuclideanSNMF, n_init=2), components_=components)
+    model = changed(fit(EuclideanSNMF, n_init=2), _components_of_fit=components)
     model.activations_ = np.eye(K)[np.arange(J) % K]
     page = read(report(model))
     assert concerns(page) == (["Some components are nearly equal"] if found else [])
@@ -748,7 +748,7 @@ def test_concern_about_components_that_cancel(rest, found):
     rng = np.random.default_rng(0)
     common, own = rng.normal(size=I), rest * rng.normal(size=(2, I))
     model = changed(fit(EuclideanSNMF, n_components=2, n_init=2))
-    model.components_ = np.array([common, -common]) + own
+    model._components_of_fit = np.array([common, -common]) + own
     model.activations_ = rng.uniform(1, 2, (J, 2))
     page = read(report(model))
     assert ("The components mostly cancel each other" in concerns(page)) == found
@@ -884,7 +884,8 @@ def test_of_very_many_components_and_features_the_first_are_shown():
     random = np.random.default_rng(0)
     model = changed(
         fit(EuclideanSNMF, tol=1.0),
-        components_=random.normal(size=(100, 5000)),
+        _components_of_fit=random.normal(size=(100, 5000)),
+        feature_scale_=np.ones(5000),
         activations_=random.gamma(1.0, size=(40, 100)),
         r2_drop_=np.zeros(100),
         n_features_in_=5000,

@@ -40,13 +40,15 @@ def preliminary_dispersion(problem: Problem, run: Any) -> tuple[float, bool]:
     """
     begin = partial(start, problem, "random", RandomState(0))
     result = run(em, problem, begin, "dispersion", _PRELIMINARY)
-    return dispersion_at(problem, result.state), result.interrupted
+    return dispersion_at(problem, result.state, result.objectives[-1]), result.interrupted
 
 
-def dispersion_at(problem: Problem, point: em.Factors) -> float:
-    """The dispersion that the model has, or that a point leaves."""
+def dispersion_at(problem: Problem, point: em.Factors, objective: float) -> float:
+    """The dispersion that the model has, or that a point with this objective leaves."""
     known = problem.model.likelihood.known_dispersion
-    return dispersion(problem, em.data_term(problem, point)) if known is None else known
+    if known is not None:
+        return known
+    return dispersion(problem, em.known_data_term(problem, point, objective))
 
 
 def dispersion(problem: Problem, data_term: float) -> float:

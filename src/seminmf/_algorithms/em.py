@@ -14,6 +14,9 @@ from .._model.priors import normalise
 from .loop import Info
 from .problem import Problem
 
+# What is left of an objective is known as exactly as this share of it is large.
+_MUCH_LEFT = 1e-5
+
 
 class Factors(NamedTuple):
     """Activations (J, K), in the unit of computations, and atoms (2, K, I)."""
@@ -87,6 +90,26 @@ def data_term(problem: Problem, state: Factors) -> float:
     """Log-likelihood of the observed cells."""
     _, sums = problem.over_samples(_evaluate_samples, (state.activations,), state.atoms)
     return sums[0]
+
+
+def known_data_term(problem: Problem, state: Factors, known: float) -> float:
+    """The same at a state whose objective is known.
+
+    It is what the priors leave of the objective. Data are looked at only where that is so little
+    that it would be rounding.
+    """
+    problem = problem.at(state.atoms)
+    _, (term,) = problem.over_samples(_activation_samples, (state.activations,))
+    rest = objective(problem, state.atoms, 0.0, term)
+    left = known - rest
+    if abs(left) > _MUCH_LEFT * (abs(known) + abs(rest)):
+        return left / problem.mass
+    return data_term(problem, state)
+
+
+@per_sample(sums=1)
+def _activation_samples(problem: Problem, activations: NDArray) -> tuple[tuple, tuple]:
+    return (), (_activation_term(problem, activations),)
 
 
 @per_sample(sums=2)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from .._data.executor import per_sample
+from .._kernels.euclidean.priced import RowGrams
 from .._kernels.newton.features import move_features
 from .._kernels.newton.lanes import TOWARDS_BARRIER
 from .._kernels.newton.stored import columns_of, stored_sums
@@ -25,12 +26,18 @@ from .._kernels.newton.sweep import NO_STEP, ONE_STEP, NewtonControl, RowProblem
 from .._model.penalties import Maximum
 from .._model.priors import NOTHING
 from . import em
+from .acceleration import accelerate
 from .loop import Info
 from .problem import Problem
 
 # The first iterations are EM's, several of them in the place of one, at about the same cost: from a
 # random start Newton's method runs into poor optima.
 _WARM_UP, _AT_ONCE = 10, 5
+# From so many components on, an iteration takes as long as tens of EM's, and these are cycles of
+# SQUAREM, so many at once: it is ahead until both are near an optimum.
+_MANY_COMPONENTS, _CYCLES_AT_ONCE = 30, 15
+# Features share a Hessian where at least this share of the cells is observed.
+_LEAST_OBSERVED = 0.5
 # Momentum of the extrapolation: at first and at the most, and what a success and a failure make
 # of it.
 _FIRST_MOMENTUM, _MOST_MOMENTUM, _GROWTH, _SHRINKAGE = 0.5, 1.0, 1.1, 0.5
@@ -191,7 +198,7 @@ def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
     momentum = state.momentum
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
-    atoms = proposal.atoms.astype(np.float64)
+    atoms = proposal.atoms.astype(np.float64, copy=False)
     terms = prior_terms(problem, found.rate_sum, found.excess, atoms)
     moves, features = _moves(problem, activations, found, terms, atoms)
     following = NewtonState(
@@ -212,10 +219,14 @@ def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
 
 
 def _warm_up(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
-    """A few EM iterations."""
-    following, info = em.step(problem, point(state))
-    for _ in range(_AT_ONCE - 1):
-        following, _ = em.step(problem, following)
+    """A few EM iterations, accelerated where components are many."""
+    many = problem.n_components >= _MANY_COMPONENTS
+    algorithm = accelerate(em, "squarem" if many else None)
+    reached = algorithm.start(problem, point(state))
+    reached, info = algorithm.step(problem, reached)
+    for _ in range((_CYCLES_AT_ONCE if many else _AT_ONCE) - 1):
+        reached, _ = algorithm.step(problem, reached)
+    following = algorithm.point(reached)
     return start(problem, following)._replace(age=state.age + 1), Info(info.objective)
 
 
@@ -462,7 +473,23 @@ def _row_problems(problem: Problem, atoms: NDArray) -> RowProblems:
 
 def _collects(problem: Problem) -> bool:
     """Whether a sweep over samples collects what the atoms need; if not, features do in groups."""
-    return _features_at_once(problem) == problem.data.shape[1]
+    all_at_once = _features_at_once(problem) == problem.data.shape[1]
+    return all_at_once and not _shares_curvature(problem)
+
+
+def _shares_curvature(problem: Problem) -> bool:
+    """Whether the Hessians of all features are taken for multiples of one matrix.
+
+    Next to noise U is near 1, and q near 1 over the variance of the cell. Where that is the noise
+    of its feature, it differs little between samples, and what makes up the Hessians' sums over
+    samples is Σ_j λ_jk λ_jm. The slopes are differences of sums, for which float32 is too coarse.
+    """
+    source, summary, model = problem.data.source, problem.data.summary, problem.model
+    if problem.n_components < _MANY_COMPONENTS or not model.has_noise or source.stores_cells:
+        return False
+    n_cells = problem.data.shape[0] * problem.data.shape[1]
+    seen = summary.n_observed >= _LEAST_OBSERVED * n_cells
+    return seen and model.background.n_rows == 1 and problem.dtype == np.float64
 
 
 def _features_at_once(problem: Problem) -> int:
@@ -481,10 +508,13 @@ def _moves(
     """
     n_features, at_once = atoms.shape[2], _features_at_once(problem)
     moves, features = np.empty(atoms.shape), found.features.copy()
+    shared = _shared(problem, activations, atoms) if _shares_curvature(problem) else None
     for first in range(0, n_features, at_once):
         part = slice(first, min(first + at_once, n_features))
         slopes, hessian_blocks = found.slopes, found.hessian_blocks
-        if not _collects(problem):
+        if shared is not None:
+            slopes, hessian_blocks = shared.of_features(part)
+        elif not _collects(problem):
             group = (atoms, part.start, part.stop)
             _, (seen, slopes, hessian_blocks) = problem.over_samples(
                 _look_samples, (activations,), *group
@@ -493,6 +523,50 @@ def _moves(
         group_terms = terms.of_features(atoms.shape, part)
         moves[:, :, part] = move(problem, slopes, hessian_blocks, atoms[:, :, part], group_terms)
     return moves, features
+
+
+class _Shared(NamedTuple):
+    """What the atoms need where features share a Hessian, but for a factor each.
+
+    Attributes
+    ----------
+    slopes : (2, K, I) array
+    pairs : (K (K + 1) / 2,) array
+        Σ_j λ_jk λ_jm for m ≤ k, row by row.
+    curvatures : (I,) array
+    """
+
+    slopes: NDArray
+    pairs: NDArray
+    curvatures: NDArray
+
+    def of_features(self, part: slice) -> tuple[NDArray, NDArray]:
+        """Slopes and Hessian blocks of some features."""
+        same = self.pairs[:, None] * self.curvatures[part]
+        return self.slopes[:, :, part], np.stack([same, -same, same])
+
+
+def _shared(problem: Problem, activations: NDArray, atoms: NDArray) -> _Shared:
+    """At a point: from the E-step, which costs I · J · K, and one sum of K · K numbers."""
+    given = np.ascontiguousarray(atoms, dtype=problem.dtype)
+    _, sums = problem.over_samples(_shared_samples, (activations,), given)
+    expected, totals, gram = sums
+    data, background = problem.data, problem.model.background
+    signal = (totals / data.total_weight) @ atoms.sum(axis=0)
+    variances = background.rates.sum(axis=0) + signal
+    observed = data.summary.column_count / data.shape[0]
+    curvatures = observed * np.mean(1 / variances, axis=0)
+    return _Shared(totals[:, None] - expected, gram[np.tril_indices(len(gram))], curvatures)
+
+
+@per_sample(sums=3)
+def _shared_samples(problem: Problem, activations: NDArray, atoms: NDArray) -> tuple[tuple, tuple]:
+    """U^atoms, Σ_j λ and Σ_j λ λ, with the samples' weights."""
+    values = np.ascontiguousarray(activations)
+    expected = problem.expectations(values, atoms)
+    values, weights = values.astype(np.float64), problem.data.weights
+    gram = RowGrams.of(values, weights[None]).whole
+    return (), (expected.atoms, weights @ values, gram)
 
 
 def move(
@@ -546,5 +620,6 @@ def _unnormalised(state: NewtonState) -> NDArray:
 
 def moved(atoms: NDArray, moves: NDArray) -> NDArray:
     """Atoms after a step, not below 0."""
-    atoms = np.maximum(atoms + moves, 0)
-    return np.where(atoms < _NO_ATOM, 0, atoms)
+    atoms = atoms + moves
+    atoms[atoms < _NO_ATOM] = 0
+    return atoms

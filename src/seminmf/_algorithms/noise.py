@@ -20,15 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from .._kernels.euclidean.priced import (
-    NO_GAPS,
-    ObservedCells,
+    Cells,
+    RowGrams,
     solve_bounded_features,
     solve_priced_rows,
-    sum_for_features,
-    sum_residuals,
+    sum_grams,
+    sum_leverages,
+    sum_products,
 )
+from .._kernels.euclidean.priced_panels import panels_of, solve_priced_panels
 from .loop import Info, Stopping
 
 # Noise is found anew after so many rounds, and for the first time after so many.
@@ -82,16 +85,28 @@ class SearchData:
 
     def without(self, cells: NDArray) -> SearchData:
         """The same data without some cells, by a boolean array (n, I)."""
-        return replace(self, observed=np.where(cells, 0.0, self.observed))
+        observed = np.where(cells, 0.0, self.observed)
+        return replace(self, X=np.where(cells, 0.0, self.X), observed=observed)
 
     @cached_property
-    def cells(self) -> ObservedCells:
-        """Where observed cells are; none are listed if there are no gaps and no known noise."""
-        if len(self.observed) == 1 and len(self.known) == 1:
-            return NO_GAPS
+    def cells(self) -> Cells:
+        """Where observed cells are, or gaps."""
         observed = np.broadcast_to(self.observed > 0, self.X.shape)
-        features = np.broadcast_to(np.arange(self.X.shape[1], dtype=np.int32), self.X.shape)
-        return ObservedCells(np.cumsum(observed.sum(axis=1)), features[observed])
+        return Cells.of(observed, gaps=len(self.known) == 1)
+
+    @cached_property
+    def around_mean(self) -> tuple[NDArray, NDArray, NDArray]:
+        """The mean, the sums of squares of the features around it, and the samples less it.
+
+        For complete data; samples are in panels.
+        """
+        mean = self.mean()
+        return mean, self.counts * self.mean_squares(mean), panels_of(self.X - mean)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all features have the same samples, and precisions of their own at most."""
+        return len(self.observed) == 1 and len(self.known) == 1
 
     @cached_property
     def counts(self) -> NDArray:
@@ -180,12 +195,20 @@ class SearchStopping(Stopping):
     """Ends a search when the objective stands still: it may fall when the noise is found anew."""
 
     __slots__ = ()
+    least = _LEAST_ROUNDS
 
     def is_met(self, objectives: list[float]) -> bool:
         """Whether it stands still, after some rounds."""
-        if len(objectives) <= _LEAST_ROUNDS:
+        if len(objectives) <= max(self.least, self.window):
             return False
         return abs(objectives[-1] - objectives[-1 - self.window]) <= self.tol
+
+
+class ContinuedStopping(SearchStopping):
+    """Ends a search that goes on from where another one has ended: it may do so at once."""
+
+    __slots__ = ()
+    least = 0
 
 
 def first(search: Search, components: NDArray, price: float) -> Found:
@@ -256,19 +279,35 @@ def _with_activations(
     search: Search, state: Found, precision: NDArray, scale: NDArray
 ) -> tuple[Found, float]:
     """The activations for the components, and the objective there."""
-    activations = state.activations.copy()
+    data, activations = search.data, state.activations.copy()
+    grams = RowGrams.of(state.components.T, precision)
     prices = state.price * lengths(state.components, scale)
-    minimised = solve_priced_rows(
-        search.data.X,
-        precision,
-        search.data.cells,
-        search.data.weights,
-        state.intercept,
-        state.components,
-        prices,
-        _DESCENT,
-        activations,
-    )
+    if data.is_complete:
+        mean, squares, panels = data.around_mean
+        centre = state.intercept - mean
+        quadratics = solve_priced_panels(
+            panels,
+            precision[0],
+            centre,
+            state.components,
+            grams.whole,
+            prices,
+            _DESCENT,
+            activations,
+        )
+        minimised = 0.5 * float(precision[0] @ (squares + data.counts * centre**2))
+        minimised += float(data.weights @ quadratics)
+    else:
+        minimised = solve_priced_rows(
+            data.X,
+            data.cells,
+            data.weights,
+            state.intercept,
+            grams,
+            prices,
+            _DESCENT,
+            activations,
+        )
     objective = -minimised - 0.5 * _log_variances(search, state.variance)
     return state._replace(activations=activations), objective
 
@@ -293,20 +332,23 @@ def _with_components(search: Search, state: Found, precision: NDArray, scale: ND
     if model.intercept:
         values = np.column_stack([activations, np.ones(len(activations))])
     n_values = values.shape[1]
-    shared = data.cells is NO_GAPS
-    n_features = data.X.shape[1]
-    products = np.zeros((n_values, n_features))
-    grams = np.zeros((n_values, n_values, 1 if shared else n_features))
-    sum_for_features(data.X, precision, data.cells, data.weights, values, products, grams)
-    grams = _symmetric(grams)
+    # Precisions that are the same for all samples of a feature have no part in it.
+    alike = len(data.known) == 1
+    precision = np.ones_like(precision) if alike else precision
+    weights = (
+        data.weights[None] if alike else np.ascontiguousarray((data.weights[:, None] * precision).T)
+    )
+    products = sum_products(data.X, precision, data.weights, values)
+    sums = RowGrams.of(values, weights)
+    grams = sums.whole[None].copy() if data.is_complete else sum_grams(data.cells, sums)
     length = np.maximum(lengths(state.components, scale), 1e-300)
     ridge = np.zeros(n_values)
     ridge[:n_components] = state.price * np.einsum("j,jk->k", data.weights, activations) / length
     diagonal = np.arange(n_values)
-    grams[diagonal, diagonal] += ridge[:, None] * (1.0 if shared else 1 / scale**2)
+    grams[:, diagonal, diagonal] += ridge * (1.0 if alike else 1 / scale[:, None] ** 2)
     # Where nothing else decides.
-    squares = grams[diagonal, diagonal]
-    grams[diagonal, diagonal] += np.where(squares > _VANISHING, _LEAST_RIDGE * squares, 1.0)
+    squares = grams[:, diagonal, diagonal]
+    grams[:, diagonal, diagonal] += np.where(squares > _VANISHING, _LEAST_RIDGE * squares, 1.0)
     before = np.vstack([state.components, state.intercept]) if model.intercept else state.components
     solved = _solve_features(model, grams, products, before)
     intercept = solved[-1] if model.intercept else state.intercept
@@ -327,8 +369,8 @@ def fitted_components(search: Search, activations: NDArray, components: NDArray)
     return _with_components(search, state, *precisions(search, state.variance)).components
 
 
-def added_sample(search: Search, state: Found, k: int, choose: Callable[[NDArray], int]) -> Found:
-    """The state whose component k is what is left of a sample, chosen by how badly each is fitted.
+def added_sample(search: Search, state: Found, choose: Callable[[NDArray], int]) -> Found:
+    """The state whose last component is what is left of a sample, chosen by how badly it is fitted.
 
     `choose` sees the misfit of each sample.
     """
@@ -336,7 +378,7 @@ def added_sample(search: Search, state: Found, k: int, choose: Callable[[NDArray
     state, _ = _with_activations(search, state, precision, scale)
     misfit, residual = _misfit(search, state, precision)
     components = state.components.copy()
-    components[k] = _as_component(search, residual, choose(misfit))
+    components[-1] = _as_component(search, residual, choose(misfit))
     return state._replace(components=components)
 
 
@@ -372,14 +414,6 @@ def is_undecided(search: Search, state: Found) -> bool:
     return bool(n_components * (n_samples + n_features) >= search.data.counts.sum())
 
 
-def _symmetric(grams: NDArray) -> NDArray:
-    """Gram matrices (K, K, n) that were filled on and below their diagonals."""
-    full = grams + grams.transpose(1, 0, 2)
-    diagonal = np.arange(len(grams))
-    full[diagonal, diagonal] = grams[diagonal, diagonal]
-    return full
-
-
 def _solve_features(
     model: SearchModel, grams: NDArray, products: NDArray, before: NDArray
 ) -> NDArray:
@@ -388,8 +422,8 @@ def _solve_features(
     free = np.ones(n_values, dtype=bool)
     free[: len(model.frozen)] = ~model.frozen
     if not free.all():
-        products = products - np.einsum("kli,li->ki", grams[:, ~free], before[~free])
-        products, grams = products[free], grams[np.ix_(free, free)]
+        products = products - np.einsum("ikl,li->ki", grams[:, :, ~free], before[~free])
+        products, grams = products[free], grams[:, free][:, :, free]
     solved = before.copy()
     if model.positive:
         bounded = np.arange(n_values)[free] < len(model.frozen)
@@ -398,11 +432,11 @@ def _solve_features(
             np.ascontiguousarray(grams), np.ascontiguousarray(products), bounded, 100, own
         )
         solved[free] = own
-    elif grams.shape[2] == 1:
-        solved[free] = np.linalg.solve(grams[:, :, 0], products)
+    elif len(grams) == 1:
+        _, found, failed = lapack.dposv(grams[0], products)
+        solved[free] = np.linalg.solve(grams[0], products) if failed else found
     else:
-        systems = np.linalg.solve(grams.transpose(2, 0, 1), products.T[:, :, None])
-        solved[free] = systems[:, :, 0].T
+        solved[free] = np.linalg.solve(grams, products.T[:, :, None])[:, :, 0].T
     return solved
 
 
@@ -443,22 +477,13 @@ class _Residuals(NamedTuple):
 
 def _residuals(search: Search, state: Found) -> _Residuals:
     """What the fit leaves, with the samples' weights."""
-    data, model, n_features = search.data, search.model, search.data.X.shape[1]
+    data, model = search.data, search.model
     precision, scale = precisions(search, state.variance)
-    squares, leverages = np.zeros(n_features), np.zeros(n_features)
     least = _INACTIVE / np.maximum(lengths(state.components, scale), 1e-300)
-    sum_residuals(
-        data.X,
-        precision,
-        data.cells,
-        data.weights,
-        state.intercept,
-        state.components,
-        state.activations,
-        least,
-        squares,
-        leverages,
-    )
+    grams = RowGrams.of(state.components.T, precision)
+    observed = np.broadcast_to(data.observed, data.X.shape)
+    squares = squared_errors(search, state, observed)
+    leverages = sum_leverages(data.cells, data.weights, grams, state.activations, least)
     counts = data.counts
     n_active = int((state.activations > least).any(axis=0).sum()) + int(model.intercept)
     used = leverages + n_active * (1 - leverages / np.maximum(counts, 1e-300))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from .noise import Found, Search, added_sample, first
+from .noise import Search, added_sample, first
 
 # Rounds in which samples are gathered around directions.
 _GATHERING = 10
@@ -40,9 +40,9 @@ def likely_samples(search: Search, n_components: int, random: RandomState) -> ND
 
 def directions(search: Search, n_components: int, random: RandomState) -> NDArray:
     """Means of samples that point the same way: k-means on directions."""
-    nothing = _nothing(search, n_components)
+    centre = first(search, np.zeros((n_components, len(search.sizes))), 0.0).intercept
     sizes = np.sqrt(search.sizes)
-    samples = (search.data.X - nothing.intercept) * search.data.observed / sizes
+    samples = (search.data.X - centre) * search.data.observed / sizes
     weighted = samples * search.data.weights[:, None]
     centres = likely_samples(search, n_components, random) / sizes
     for _ in range(_GATHERING):
@@ -55,15 +55,11 @@ def directions(search: Search, n_components: int, random: RandomState) -> NDArra
 
 def _samples(search: Search, n_components: int, choose: Callable[[NDArray], int]) -> NDArray:
     """Components that are samples, one after the other, chosen by how badly each is fitted."""
-    state = _nothing(search, n_components)
-    for k in range(n_components):
-        state = added_sample(search, state, k, choose)
-    return state.components
-
-
-def _nothing(search: Search, n_components: int) -> Found:
-    """No components yet."""
-    return first(search, np.zeros((n_components, len(search.sizes))), 0.0)
+    components = np.zeros((0, len(search.sizes)))
+    for _ in range(n_components):
+        state = first(search, np.vstack([components, np.zeros_like(search.sizes)]), 0.0)
+        components = added_sample(search, state, choose).components
+    return components
 
 
 METHODS = {

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._views.matching import match
 from . import formats
-from .models import component_names, load_model, read_for, scaled, unscaled
+from .models import component_names, load_model, read_for
 from .options import TableOptions
 from .output import print_json, say, spoken_warnings
 from .tables import Table, is_label
@@ -21,7 +21,7 @@ def transform(model: str, data: str, out: str, options: TableOptions, as_json: b
     fitted = load_model(model)
     with spoken_warnings() as warnings:
         table = read_for(fitted, data, options)
-        activations = np.asarray(fitted.transform(scaled(fitted, table.X)))
+        activations = np.asarray(fitted.transform(table.X))
     columns = dict(zip(component_names(fitted), activations.T, strict=True))
     formats.write(out, _output(out, table, columns))
     _tell(as_json, {"n_samples": len(activations), "out": out, "warnings": warnings})
@@ -33,7 +33,7 @@ def cluster(model: str, data: str, out: str, options: TableOptions, as_json: boo
     fitted = load_model(model)
     with spoken_warnings() as warnings:
         table = read_for(fitted, data, options)
-        amounts = np.asarray(fitted._amounts(fitted.transform(scaled(fitted, table.X))))
+        amounts = np.asarray(fitted._amounts(fitted.transform(table.X)))
     clusters = np.argmax(amounts, axis=1)
     amounts = amounts.astype(np.float64)
     totals = amounts.sum(axis=1)
@@ -66,11 +66,11 @@ def impute(
     with spoken_warnings() as warnings:
         table = read_for(fitted, data, options)
         settings: dict[str, Any] = {"return_interval": True, "level": level} if intervals else {}
-        found = fitted.impute(scaled(fitted, table.X), **settings)
+        found = fitted.impute(table.X, **settings)
     tables = dict(zip(outputs, found if intervals else [found], strict=False))
     for name, path in outputs.items():
         if path is not None:
-            values = unscaled(fitted, np.asarray(tables[name]))
+            values = np.asarray(tables[name])
             values = table.filled(values, as_text=formats.is_text(path))
             if formats.has_numbers_only(path) and isinstance(values, pd.DataFrame):
                 values = values[table.features]

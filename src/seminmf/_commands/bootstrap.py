@@ -11,7 +11,7 @@ import pandas as pd
 from .._resampling.bootstrap import Bootstrap
 from .._resampling.bootstrap import bootstrap as draw_again
 from . import formats
-from .models import feature_names, load_model, read_for, scaled, unscaled
+from .models import feature_names, load_model, read_for
 from .noise import read_cell_noise
 from .options import TableOptions
 from .output import print_json, say, show_progress, spoken_warnings
@@ -75,12 +75,11 @@ def resample(fitted: Any, table: Table, wanted: Resampling, options: TableOption
     """The bootstrap of a model on the table that it was fitted to."""
     known: dict[str, Any] = {}
     if wanted.cell_noise is not None:
-        known["cell_noise"] = scaled(
-            fitted, read_cell_noise(wanted.cell_noise, table, options, feature_names(fitted))
-        )
+        names = feature_names(fitted)
+        known["cell_noise"] = read_cell_noise(wanted.cell_noise, table, options, names)
     return draw_again(
         fitted,
-        scaled(fitted, table.X),
+        table.X,
         n_draws=wanted.n_draws,
         kind=wanted.kind,
         level=wanted.level,
@@ -95,7 +94,7 @@ def resample(fitted: Any, table: Table, wanted: Resampling, options: TableOption
 def _components(model: Any, found: Bootstrap) -> pd.DataFrame:
     """A row for each entry of each component, in the unit of the table."""
     parts = (model.components_, found.components.lower, found.components.upper)
-    values, lower, upper = (unscaled(model, np.asarray(part, dtype=np.float64)) for part in parts)
+    values, lower, upper = (np.asarray(part, dtype=np.float64) for part in parts)
     n_components, n_features = values.shape
     names = feature_names(model) or [f"feature_{i}" for i in range(n_features)]
     return pd.DataFrame(

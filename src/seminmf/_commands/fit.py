@@ -14,7 +14,7 @@ from ..bayesian import BayesianSkellamSNMF
 from ..euclidean import EuclideanSNMF
 from ..skellam import SkellamSNMF
 from . import formats
-from .models import feature_names, load_file, scale_features, summary
+from .models import check_scale, feature_names, load_file, summary
 from .noise import read_cell_noise
 from .options import ModelOptions, TableOptions, option_of
 from .output import print_json, say, show_progress, spoken_warnings
@@ -33,8 +33,6 @@ class Request:
         None takes what the prior has.
     own : dict
         Parameters that only some estimators have.
-    scale : bool
-        Whether features are scaled before the fit.
     prior : str or None
         File of a learned prior.
     checkpoint : str or None
@@ -48,7 +46,6 @@ class Request:
     estimator: str
     n_components: int | None
     own: dict[str, Any]
-    scale: bool
     prior: str | None
     checkpoint: str | None
     checkpoint_every: float
@@ -73,14 +70,10 @@ def run(request: Request, table: TableOptions, model: ModelOptions, as_json: boo
             known["cell_noise"] = read_cell_noise(request.cell_noise, read, table, names)
         del read  # large, as X is
         begin = time.perf_counter()
-        X, scale = scale_features(X, request.scale, estimator)
-        if scale is not None and known:
-            known["cell_noise"] = known["cell_noise"] / scale
+        check_scale(X, estimator)
         fitted = estimator.fit(
             X, checkpoint=request.checkpoint, checkpoint_every=request.checkpoint_every, **known
         )
-    if scale is not None:
-        fitted.feature_scale_ = scale
     interrupted = fitted._interrupted
     if interrupted and request.checkpoint is not None:
         say("The same command goes on from here.")
@@ -122,14 +115,14 @@ def _from_prior(
     if not hasattr(learner, "estimator_"):
         raise ValueError(f"{request.prior} has a fitted model, not a learned prior.")
     estimator = learner.estimator_
+    if "scale_features" in parameters:
+        raise ValueError("--scale does not go with --prior, which was learned in other units.")
     fixed = {"likelihood", "dispersion", "noise", *(p for p in parameters if p.endswith("_prior"))}
     for name in sorted(parameters):
         if name in fixed:
             raise ValueError(f"{option_of(name)} is part of the learned prior.")
         if name not in estimator.get_params():
             raise ValueError(f"{type(estimator).__name__} has no {option_of(name)}.")
-    if request.scale:
-        raise ValueError("--scale does not go with --prior, which was learned in other units.")
     if request.n_components not in (None, estimator.n_components):
         raise ValueError(
             f"The learned prior has {estimator.n_components} components, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import lzma
 import math
 import os
 import struct
@@ -19,13 +20,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._data.memory import available_memory
+from .._data.reading import integers_with_gaps
 from .._estimators.container import written_whole
+from .._estimators.notices import warn_user
+from . import compression
+from .compression import check_compression, compression_of, without_suffix
+from .dialect import UNKNOWN, Dialect, detect
 from .inputs import STANDARD as STANDARD
 from .inputs import Text, opened
 from .options import Format
@@ -50,6 +56,7 @@ _BROKEN = (
     struct.error,
     tokenize.TokenError,
     zipfile.BadZipFile,
+    lzma.LZMAError,
     zlib.error,
 )
 # Kinds of types that are numbers.
@@ -60,12 +67,13 @@ _SPARSE = {"format", "shape", "data"}
 
 def format_of(path: str) -> str:
     """The format that the suffix says; CSV on standard input and output."""
-    suffix = Path(path).suffix.lower().removeprefix(".")
+    suffix = Path(without_suffix(path)).suffix.lower().removeprefix(".")
     if path == STANDARD:
         return "csv"
     if suffix not in FORMATS:
         known = ", ".join(f".{known}" for known in FORMATS)
-        raise ValueError(f"{path} must end in one of {known}.")
+        more = ", ".join(f".{kind}" for kind in compression.KINDS)
+        raise ValueError(f"{path} must end in one of {known}, and may then have one of {more}.")
     return suffix
 
 
@@ -80,6 +88,7 @@ def read(
     header: bool | None = None,
     zeros: str | None = None,
     roles: Roles = ALL_FEATURES,
+    dialect: Dialect = UNKNOWN,
 ) -> Found:
     """The table in a file.
 
@@ -97,12 +106,18 @@ def read(
         What the cells are that a sparse matrix does not store.
     roles : Roles
         Which columns are features; the others are read as the text that they are.
+    dialect : Dialect
+        What is known of how text is written.
     """
     kind = given or format_of(path)
     name = "standard input" if path == STANDARD else path
     try:
         if kind in SEPARATORS:
-            return read_text(Text(path), SEPARATORS[kind], missing, header, roles)
+            text = Text(path)
+            found_dialect = detect(text, dialect, SEPARATORS[kind])
+            if found_dialect.says_more_than(dialect, SEPARATORS[kind]):
+                warn_user(f"{name} is read with {found_dialect}.")
+            return read_text(text, found_dialect, missing, header, roles)
         with opened(path, kind) as file:
             found = _READERS[kind](file, zeros)
             if isinstance(found, np.ndarray):
@@ -134,23 +149,11 @@ def _read_parquet(file: IO[bytes], zeros: str | None) -> pd.DataFrame:
         content = ParquetFile(file)
         check_names(content.schema_arrow.names)
         _check_memory(8 * content.metadata.num_rows * content.metadata.num_columns)
-        frame = content.read().to_pandas(types_mapper=_integers_with_gaps().get)
+        frame = content.read().to_pandas(types_mapper=integers_with_gaps().get)
     except ArrowException as error:
         raise ValueError(str(error)) from error
     named = [name for name in frame.index.names if name is not None]
     return frame.reset_index(level=named) if named else frame
-
-
-def _integers_with_gaps() -> dict[Any, Any]:
-    """Types of pandas for Arrow's integers, which else are floats beside gaps, and not exact."""
-    import pandas as pd
-    import pyarrow as pa
-
-    return {
-        getattr(pa, f"{sign}int{bits}")(): getattr(pd, f"{sign.upper()}Int{bits}Dtype")()
-        for sign in ("", "u")
-        for bits in (8, 16, 32, 64)
-    }
 
 
 def _need_parquet() -> None:
@@ -272,6 +275,7 @@ def check_tables(outputs: Sequence[str | None], inputs: Sequence[str], as_json: 
     for path in outputs:
         if path is not None:
             format_of(path)
+            check_compression(path)
     check_places(outputs, inputs)
 
 
@@ -318,7 +322,8 @@ def is_text(path: str) -> bool:
 def write(path: str, table: pd.DataFrame | NDArray) -> None:
     """Write a table to a file, whole or not at all, or to standard output."""
     kind = format_of(path)
-    write_bytes(path, _WRITERS[kind](table) if kind in _WRITERS else _as_text(table, kind))
+    content = _WRITERS[kind](table) if kind in _WRITERS else _as_text(table, kind)
+    write_bytes(path, compression.compress(content, compression_of(path)))
 
 
 def write_bytes(path: str, content: bytes) -> None:

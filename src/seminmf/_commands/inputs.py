@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import IO
 
 from .._data.memory import available_memory
+from .compression import compression_of, decompressed
 
 STANDARD = "-"
 # How files begin, by format. Text has no such mark.
@@ -59,11 +60,12 @@ def _memory_of(part: bytes) -> int:
 
 
 def _is_file(path: str) -> bool:
-    return path != STANDARD and os.path.isfile(path)
+    """Whether a path is of a file that can be read as it is, at any place."""
+    return path != STANDARD and os.path.isfile(path) and compression_of(path) is None
 
 
 class Text:
-    """A text that is read more than once: a file where it is, a stream from memory.
+    """A text that is read more than once: a file where it is, others from memory.
 
     Parameters
     ----------
@@ -114,6 +116,9 @@ def _chunks(path: str) -> Iterator[bytes]:
             os.set_blocking(descriptor, True)
             yield first + file.read(_CHUNK)  # longer than the mark of any format
             yield from _parts(file)
+    elif (kind := compression_of(path)) is not None:
+        with open(path, "rb") as file, decompressed(file, kind) as content:
+            yield from _parts(content)
     else:
         with open(path, "rb") as file:
             yield from _parts(file)

@@ -1,4 +1,4 @@
-"""Models and tables together: scaling, clusters, what there is to say of a model."""
+"""Models and tables together: sizes of features, what there is to say of a model."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def is_tensor_model(model: Any) -> bool:
 def load_file(path: str) -> Any:
     """What a file has, be it an estimator or a learner."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # commands know of scales
-            return load(path)
+        return load(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -74,37 +72,20 @@ def read_for(model: Any, path: str, options: TableOptions) -> Table:
     return table
 
 
-def scale_of(X: pd.DataFrame | NDArray) -> NDArray:
-    """Root mean square of each feature's observed cells; 1 where that is 0.
-
-    The mean stays where it is: signs and zeros mean something.
-    """
+def check_scale(X: pd.DataFrame | NDArray, estimator: Any) -> None:
+    """Warn of a feature that will decide the fit, if features are not scaled."""
+    if estimator.scale_features or takes_integers(getattr(estimator, "likelihood", None)):
+        return
     values = np.asarray(X, dtype=np.float64)
     step = max(1, _CELLS // len(values))
     parts = (values[:, first : first + step] for first in range(0, values.shape[1], step))
-    return np.concatenate([_sizes(part) for part in parts])
-
-
-def _sizes(values: NDArray) -> NDArray:
     with np.errstate(invalid="ignore"):
-        sizes = root_mean_square(values, axis=0)
-    return np.where((sizes > 0) | np.isinf(values).any(axis=0), sizes, 1.0)
-
-
-def scale_features(
-    X: pd.DataFrame | NDArray, scale: bool, estimator: Any
-) -> tuple[pd.DataFrame | NDArray, NDArray | None]:
-    """X as an estimator gets it, with its scale if it is scaled; a warning if it should be."""
-    integer = takes_integers(getattr(estimator, "likelihood", None))
-    if scale and integer:
-        raise ValueError("--scale makes real numbers of integers, so it needs --likelihood real.")
-    sizes = scale_of(X)
-    if not np.all(np.isfinite(sizes)):
-        return X, None  # the estimator will say what is wrong
-    if scale:
-        return X / sizes, sizes
+        sizes = np.concatenate([root_mean_square(part, axis=0) for part in parts])
+    sizes = np.nan_to_num(sizes, nan=0.0)
+    if not np.all(np.isfinite(sizes)) or not sizes.any():
+        return  # the estimator will say what is wrong
     dominant = dominant_feature((sizes / sizes.max()) ** 2)
-    if dominant is not None and not integer:
+    if dominant is not None:
         name = X.columns[dominant.feature] if hasattr(X, "columns") else dominant.feature
         warnings.warn(
             f"The feature {str(name)!r} has {dominant.share:.0%} of all squares, "
@@ -112,26 +93,13 @@ def scale_features(
             UserWarning,
             stacklevel=2,
         )
-    return X, None
-
-
-def scaled(model: Any, X: pd.DataFrame | NDArray) -> pd.DataFrame | NDArray:
-    """Features as the model was fitted to them."""
-    scale = getattr(model, "feature_scale_", None)
-    return X if scale is None else X / scale
-
-
-def unscaled(model: Any, values: Any) -> Any:
-    """Values of features in the unit of the table."""
-    scale = getattr(model, "feature_scale_", None)
-    return values if scale is None else values * scale
 
 
 def components_table(model: Any) -> pd.DataFrame:
     """The components, in the unit of the table: a row each, with its size before the features."""
     import pandas as pd
 
-    components = unscaled(model, np.asarray(model.components_, dtype=np.float64))
+    components = np.asarray(model.components_, dtype=np.float64)
     numbered = [f"feature_{i}" for i in range(components.shape[1])]
     frame = pd.DataFrame(components, columns=feature_names(model) or numbered)
     frame.insert(0, "r2_drop", model.r2_drop_, allow_duplicates=True)
@@ -164,7 +132,7 @@ def summary(model: Any) -> dict[str, Any]:
         "shares": shares(model),
         "r2": model.r2_,
         "r2_drop": None if np.isnan(model.r2_) else model.r2_drop_,
-        "scaled": hasattr(model, "feature_scale_"),
+        "scaled": model._is_scaled,
         "parameters": _parameters(model),
         "feature_names": feature_names(model),
     }

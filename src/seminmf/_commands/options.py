@@ -100,6 +100,24 @@ class TableOptions:
             "(default: yes, unless it is all numbers).",
         ),
     ] = None
+    sep: Annotated[
+        str | None,
+        _option(
+            "--sep",
+            panel=_TABLE,
+            metavar="CHAR",
+            help="What is between cells of text, or tab (default: found).",
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        _option(
+            "--decimal",
+            panel=_TABLE,
+            metavar="CHAR",
+            help="Point or comma in numbers of text (default: found).",
+        ),
+    ] = None
     zeros: Annotated[
         Zeros | None,
         _option("--zeros", panel=_TABLE, help="What a sparse matrix does not store."),
@@ -258,6 +276,7 @@ def option_of(parameter: str) -> str:
         "n_jobs": "jobs",
         "fit_intercept": "intercept",
         "positive_components": "positive",
+        "scale_features": "scale",
     }
     name = names.get(parameter, parameter.removesuffix("_prior"))
     return "--any-numbers" if parameter == "check_integer" else f"--{name.replace('_', '-')}"

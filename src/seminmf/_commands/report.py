@@ -10,7 +10,7 @@ import numpy as np
 
 from .._resampling.bootstrap import bootstrap
 from . import formats
-from .models import is_tensor_model, load_model, read_for, scaled
+from .models import is_tensor_model, load_model, read_for
 from .options import TableOptions
 from .output import say, show_progress, spoken_warnings
 from .tables import is_label
@@ -23,6 +23,7 @@ def report(
     title: str | None,
     table: TableOptions,
     n_draws: int | None,
+    force: bool = False,
 ) -> None:
     """Write a page about a model, and about what it says of a table."""
     from ..report import report as page
@@ -30,6 +31,8 @@ def report(
     formats.check_places([out], [model, data])
     if n_draws is not None and data is None:
         raise ValueError("--bootstrap needs the data that the model was fitted to.")
+    if out != formats.STANDARD and os.path.isfile(out) and not force:
+        raise ValueError(f"{out} is there already: --force overwrites it, -o names another page.")
     fitted = load_model(model, tensors=True)
     if is_tensor_model(fitted):
         content = page(fitted, _tensors(data), title=title, source=os.path.basename(data or model))
@@ -38,7 +41,6 @@ def report(
             say(f"Report: {out}")
         return
     options: dict[str, Any] = {"title": title, "source": os.path.basename(data or model)}
-    scale = getattr(fitted, "feature_scale_", None)
     X = None
     with spoken_warnings():
         if data is not None:
@@ -51,12 +53,12 @@ def report(
             if n_draws is not None:
                 options["bootstrap"] = bootstrap(
                     fitted,
-                    scaled(fitted, X),
+                    X,
                     n_draws=n_draws,
                     random_state=0,
                     verbose=int(show_progress()),
                 )
-        content = page(fitted, X, feature_scale=scale, **options)
+        content = page(fitted, X, **options)
     formats.write_bytes(out, content.encode())
     if out != formats.STANDARD:
         say(f"Report: {out}")

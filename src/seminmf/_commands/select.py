@@ -8,9 +8,9 @@ from .._views.pictures import png
 from ..bayesian import BayesianSkellamSNMF
 from ..selection import select_n_components
 from . import formats
-from .models import scale_features
+from .models import check_scale
 from .options import ModelOptions, TableOptions
-from .output import print_json, show_progress, spoken_warnings
+from .output import folded, print_json, show_progress, spoken_warnings, width
 from .tables import read_table
 
 
@@ -36,10 +36,10 @@ def select(
     formats.check_places([wanted.out, wanted.plot], [data])
     given = model.given()
     jobs = {"n_jobs": given.pop("n_jobs", None), "random_state": given.pop("random_state", None)}
-    estimator = BayesianSkellamSNMF(**given)
+    estimator = BayesianSkellamSNMF(scale_features=wanted.scale, **given)
     with spoken_warnings() as warnings:
         X = read_table(data, table).X
-        X, _ = scale_features(X, wanted.scale, estimator)
+        check_scale(X, estimator)
         result = select_n_components(
             X,
             range(wanted.least, wanted.most + 1),
@@ -57,4 +57,12 @@ def select(
         said = {"best": result.best, "clear": result.clear, "verdict": result.verdict}
         print_json(said | {"table": rows, "warnings": warnings})
     elif wanted.out != formats.STANDARD:
-        print(result)
+        first, *rows = repr(result).splitlines()
+        columns = width()
+        if columns is not None and max(map(len, rows)) > columns:
+            rows = [
+                result.table.to_string(
+                    index=False, float_format="{:.6g}".format, line_width=columns
+                )
+            ]
+        print(folded(first), *rows, sep="\n")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._estimators.notices import warn_user
 from . import formats
+from .dialect import Dialect
 from .text import GAPS, Roles, is_blank, is_number
 
 if TYPE_CHECKING:
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
 _NAMELESS = re.compile(r"Unnamed: \d+")
 # Floats have all integers up to here.
 _EXACT = 2**53
+# A feature of such a name and with so few values may be classes.
+_CLASS_NAMES = frozenset(
+    {"class", "classes", "label", "labels", "target", "species", "group", "cluster", "category"}
+    | {"y", "outcome", "diagnosis"}
+)
+_MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -122,6 +130,7 @@ def read_table(path: str, options: TableOptions, wanted: Sequence[str] | None = 
         header=options.header,
         zeros=None if options.zeros is None else options.zeros.value,
         roles=Roles(others, wanted),
+        dialect=Dialect.of(options.sep, options.decimal),
     )
     columns = {name: _column(frame, name, path) for name in others}
     first = frame.columns[0] if named and len(frame.columns) else None
@@ -135,6 +144,8 @@ def read_table(path: str, options: TableOptions, wanted: Sequence[str] | None = 
         raise ValueError(f"{path} has no cells: {len(frame)} rows, {len(features)} features.")
     _check_features(frame, features, path)
     _warn_of_indices(path, nameless, ids, [] if wanted is not None else features)
+    if wanted is None and named:
+        _warn_of_classes(path, frame, features)
     return Table(
         frame,
         features,
@@ -256,3 +267,17 @@ def _listed(names: Any, most: int = 8) -> str:
 def _short(value: Any, most: int = 40) -> str:
     text = repr(str(value))
     return text if len(text) <= most else f"{text[:most]}…'"
+
+
+def _warn_of_classes(path: str, frame: pd.DataFrame, features: list[Any]) -> None:
+    """Say so if a feature looks like classes that are numbered."""
+    for name in features:
+        column = frame[name]
+        if column.dtype.kind not in "iuf" or str(name).strip().casefold() not in _CLASS_NAMES:
+            continue
+        values = column.dropna().unique()
+        if 1 < len(values) <= _MOST_CLASSES and all(float(value).is_integer() for value in values):
+            warn_user(
+                f"{path}: the column {_short(name)} has {len(values)} whole numbers and is taken "
+                "for a feature; if they are classes, name it by --label or --drop."
+            )

@@ -13,10 +13,13 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._estimators.notices import warn_user
+
 if TYPE_CHECKING:
     import pandas as pd
     from pandas.io.parsers import TextFileReader
 
+    from .dialect import Dialect
     from .inputs import Text
 
 # What stands for a gap in text, and for a label that is none.
@@ -106,13 +109,14 @@ def check_names(names: Sequence[Any]) -> None:
 
 
 def read_text(
-    content: Text, separator: str, missing: Sequence[str], header: bool | None, roles: Roles
+    content: Text, dialect: Dialect, missing: Sequence[str], header: bool | None, roles: Roles
 ) -> Found:
     """The table in a text; `formats.read` has the parameters."""
+    separator = dialect.separator or ","
     first = _first_line(content, separator)
     if header is None:
-        header = not _could_be_data(first, missing)
-    names: list[Any] = first if header else list(range(len(first)))
+        header = not _could_be_data([dialect.as_number(cell) for cell in first], missing)
+    names: list[Any] = _told_apart(first) if header else list(range(len(first)))
     if header:
         check_names(names)
     n_rows = _checked_lines(content, separator, len(names)) - header
@@ -121,13 +125,38 @@ def read_text(
     # What is no feature stays as it is, to the letter.
     others = {name: object for name in names if name not in features}
     gaps = {name: [*GAPS, *missing] for name in features}
-    parse = partial(_parse, content, separator, header, names)
+    parse = partial(_parse, content, dialect, header, names)
     own = {"dtype": others, "na_values": gaps}
     with parse(chunksize=max(1, _PARSED // len(names)), **own) as parts:
         frame = _joined(parts, names, features, n_rows)
     if frame is None:
         frame = _whole(parse, **own)
-    return Found(frame, header, partial(_whole, parse, dtype=object))
+    # Numbers with a comma are not those of the tables that are written.
+    letters = None if dialect.decimal == "," else partial(_whole, parse, dtype=object)
+    return Found(frame, header, letters)
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Names of which some are there more than once, with numbers, as pandas has them."""
+    counts = Counter(name for name in names if not is_blank(name))
+    again = [name for name, count in counts.items() if count > 1]
+    if not again:
+        return names
+    taken, seen = set(names), Counter[str]()
+    found = []
+    for name in names:
+        number, other = seen[name], name
+        while number and other in taken:
+            other, number = f"{name}.{number}", number + 1
+        seen[name] = number or 1
+        taken.add(other)
+        found.append(name if is_blank(name) else other)
+    warn_user(
+        f"{counts[again[0]]} columns have the name {again[0]!r}, and are told apart as "
+        + ", ".join(repr(new) for old, new in zip(names, found, strict=True) if old == again[0])
+        + "."
+    )
+    return found
 
 
 def _whole(parse: Callable[..., Any], **options: Any) -> pd.DataFrame:
@@ -137,7 +166,7 @@ def _whole(parse: Callable[..., Any], **options: Any) -> pd.DataFrame:
 
 @contextmanager
 def _parse(
-    content: Text, separator: str, header: bool, names: list[Any], **options: Any
+    content: Text, dialect: Dialect, header: bool, names: list[Any], **options: Any
 ) -> Iterator[TextFileReader]:
     """What reads the table in a text, in parts or as a whole."""
     import pandas as pd
@@ -149,7 +178,8 @@ def _parse(
             _skip_empty_lines(file)  # the first line that is not empty has the names
         with pd.read_csv(
             file,
-            sep=separator,
+            sep=dialect.separator,
+            decimal=dialect.decimal,
             header=0 if header else None,
             names=names,
             index_col=False,
@@ -226,8 +256,8 @@ def _first_line(content: Text, separator: str) -> list[str]:
         for other in (";", "\t", ","):
             if other in cells[0]:
                 raise ValueError(
-                    f"its first line has {other!r} and no {separator!r}, but cells in CSV are "
-                    "separated by commas, and in TSV by tabs"
+                    f"its first line has {other!r} and no {separator!r}, and it is not clear what "
+                    "is between cells, so say it by --sep"
                 )
     return cells
 

@@ -28,10 +28,14 @@ class DiskSource(BlockSource):
         A `numpy.memmap`, an HDF5 or Zarr array. If it has chunks, blocks are made of whole ones.
     first, last : int
         The features that are taken.
+    sizes : (I,) array or None
+        What these are divided by, as they are read.
     """
 
-    def __init__(self, X: Any, first: int = 0, last: int | None = None) -> None:
-        self.X = X
+    def __init__(
+        self, X: Any, first: int = 0, last: int | None = None, sizes: NDArray | None = None
+    ) -> None:
+        self.X, self._sizes = X, sizes
         self._features = slice(first, X.shape[1] if last is None else last)
         self.shape: tuple[int, int] = (X.shape[0], self._features.stop - first)
         self.dtype = float_type(X.dtype)
@@ -41,6 +45,8 @@ class DiskSource(BlockSource):
         """Samples `start` to `stop`, copied into memory."""
         block = np.asanyarray(self.X[start:stop, self._features])  # some have a mask
         block = as_numbers_only(block, place=within(start, self._features.start))
+        if self._sizes is not None:
+            block = block / self._sizes
         return np.array(block, dtype=self.dtype, order="C")
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
@@ -69,7 +75,12 @@ class DiskSource(BlockSource):
     def columns(self, start: int, stop: int) -> DiskSource:
         """Some consecutive features."""
         first = self._features.start
-        return DiskSource(self.X, first + start, first + stop)
+        sizes = None if self._sizes is None else self._sizes[start:stop]
+        return DiskSource(self.X, first + start, first + stop, sizes)
+
+    def divided(self, sizes: NDArray) -> DiskSource:
+        """The same, with each feature divided by a number as it is read."""
+        return DiskSource(self.X, self._features.start, self._features.stop, sizes)
 
     def parts(self) -> Iterator[NDArray]:
         """All blocks."""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_n_features, validate_data
 
 from .dense import DenseSource
 from .disk import DiskSource
-from .reading import as_meant, library_of, refuse_rounded
+from .reading import as_meant, is_xarray, library_of, named, refuse_rounded
 from .source import Source
 from .sparse import SparseSource, ZeroFilledSource
 
@@ -23,6 +23,13 @@ _LARGE = 64 << 20
 
 def open_source(estimator: Any, X: Any, *, fitted: bool) -> Source:
     """X as a source, with the features of the fit if there was one; no look at its values."""
+    if library_of(X) == "anndata":
+        raise TypeError(
+            f"X must hold numbers; found an {type(X).__name__} object, which seminmf.fit_anndata "
+            "takes."
+        )
+    if is_xarray(X) and library_of(X.data) == "dask":
+        X = X.data
     if sparse.issparse(X):
         return _open_sparse(estimator, X, fitted=fitted)
     if library_of(X) == "dask":
@@ -46,7 +53,7 @@ def check_array(estimator: Any, X: Any, *, fitted: bool) -> NDArray:
         _refuse_objects(table, str(error))
         raise
     if fitted:
-        validate_data(estimator, X, reset=False, skip_check_array=True)
+        validate_data(estimator, named(X), reset=False, skip_check_array=True)
     return array
 
 
@@ -66,6 +73,8 @@ def _is_on_disk(X: Any) -> bool:
     """Whether X is a large memory map, or no array but sliced like one."""
     if isinstance(X, np.memmap):
         return X.nbytes >= _LARGE
+    if is_xarray(X):
+        return False
     in_memory = ("iloc", "__dataframe__", "__array_namespace__", "__dlpack__")
     if isinstance(X, (np.ndarray, np.generic)) or any(hasattr(X, name) for name in in_memory):
         return False

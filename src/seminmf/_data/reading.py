@@ -29,8 +29,12 @@ def as_meant(X: Any, name: str = "X") -> Any:
         return as_numbers_only(_from_torch(X, name), name)
     if library_of(X) == "polars":
         return _from_polars(X, name)
+    if library_of(X) == "pyarrow" and hasattr(X, "to_pandas"):
+        return _from_pandas(X.to_pandas(types_mapper=integers_with_gaps().get), name)
     if is_pandas(X):
         return _from_pandas(X, name)
+    if is_xarray(X):
+        X = X.data
     if isinstance(X, (list, tuple)):
         X = _from_rows(X, name)
     return as_numbers_only(X, name) if isinstance(X, np.ndarray) else X
@@ -44,6 +48,33 @@ def library_of(X: Any) -> str:
 def is_pandas(X: Any) -> bool:
     """Whether X is a DataFrame of pandas, or like one."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def is_xarray(X: Any) -> bool:
+    """Whether X is a DataArray of xarray."""
+    return library_of(X) == "xarray" and hasattr(X, "dims") and hasattr(X, "data")
+
+
+def named(X: Any) -> Any:
+    """X, or an empty DataFrame with the names of its features where scikit-learn sees none."""
+    if not is_xarray(X) or X.ndim != 2 or X.dims[1] not in X.coords:
+        return X
+    import pandas as pd
+
+    names = X.coords[X.dims[1]].values
+    return pd.DataFrame(columns=names) if names.dtype.kind in "UOS" else X
+
+
+def integers_with_gaps() -> dict[Any, Any]:
+    """Types of pandas for Arrow's integers, which else are floats beside gaps, and not exact."""
+    import pandas as pd
+    import pyarrow as pa
+
+    return {
+        getattr(pa, f"{sign}int{bits}")(): getattr(pd, f"{sign.upper()}Int{bits}Dtype")()
+        for sign in ("", "u")
+        for bits in (8, 16, 32, 64)
+    }
 
 
 def within(first_row: int = 0, first_column: int = 0) -> Place:

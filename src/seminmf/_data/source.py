@@ -96,6 +96,10 @@ class BlockSource:
         """Some consecutive features."""
         raise NotImplementedError
 
+    def divided(self, sizes: NDArray) -> BlockSource:
+        """The same with each feature divided by a number (I,)."""
+        raise NotImplementedError
+
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Samples `start` to `stop` in parts that do not need much memory."""
         raise NotImplementedError

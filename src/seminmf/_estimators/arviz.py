@@ -22,7 +22,8 @@ def to_arviz(model: Any, n_draws: int, random_state: int | RandomState | None) -
     except ImportError:
         raise ImportError('to_arviz needs ArviZ: pip install "seminmf[arviz]".') from None
     activations, atoms = model.sample(n_draws, random_state)
-    draws = {"activations": activations, "atoms": atoms, "components": atoms[:, 0] - atoms[:, 1]}
+    components = model._in_unit_of_X(atoms[:, 0] - atoms[:, 1])
+    draws = {"activations": activations, "atoms": atoms, "components": components}
     names = getattr(model, "feature_names_in_", np.arange(model.n_features_in_))
     options: dict[str, Any] = {
         "coords": {

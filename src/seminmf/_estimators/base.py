@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from .._algorithms.cells import Levels, fill
 from .._algorithms.explained import Explained, explain
+from .._data.dense import DenseSource
 from .._data.opening import open_source
-from .._data.reading import is_pandas, library_of
+from .._data.reading import is_pandas, is_xarray, library_of
+from .._data.sizes import feature_sizes
 from .._data.source import Data
 from .._data.summary import ANY_NUMBERS, NOTHING_KNOWN, Accepted, Summary
 from .._views.concerns import empty_components, little_explained, small_features_explained
@@ -28,8 +30,12 @@ _FARTHEST = 10.0
 class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the estimators; not for direct use.
 
-    An estimator has `components_`, `activations_` and `converged_`, `_solve` for the activations of
-    other samples, and `_explained` for how much of them is explained.
+    An estimator has `_components_of_fit`, `activations_` and `converged_`, `_solve` for the
+    activations of other samples, and `_explained` for how much of them is explained.
+
+    What is "of the fit" is of features in the unit in which they are fitted, X / `feature_scale_`.
+    All work is done there; what users hand in is divided when it comes, and what they get is
+    multiplied when it goes.
     """
 
     _starts: tuple[str, ...]
@@ -52,6 +58,7 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check.check_count("max_iter", self.max_iter, least=0)
         check.check_tolerance(self.tol)
         check.check_jobs(self.n_jobs)
+        check.check_flag("scale_features", self.scale_features)
         check_random_state(self.random_state)
 
     def _check_starts_number(self) -> None:
@@ -63,11 +70,46 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"cell_noise must be None for {type(self).__name__}; found a value, which "
                 "SkellamSNMF takes."
             )
-        source = open_source(self, X, fitted=fitted)
+        source = self._scaled(open_source(self, X, fitted=fitted), fitted=fitted)
         source, summary = source.check(self._accepted_values(), fitted=fitted)
         if not fitted:
             check.check_observed(summary)
         return Data.unweighted(source, summary)
+
+    def _scaled(self, source: Any, *, fitted: bool) -> Any:
+        """Data in the unit of the fit, of which the data of the fit decide."""
+        if not fitted:
+            self.feature_scale_ = np.ones(source.shape[1])
+            if self.scale_features:
+                self._check_scalable(source)
+                around_mean = getattr(self, "fit_intercept", False)
+                self.feature_scale_ = feature_sizes(source, around_mean=around_mean)
+        if not self._is_scaled:
+            return source
+        self._check_scalable(source)
+        return source.divided(self.feature_scale_)
+
+    def _check_scalable(self, source: Any) -> None:
+        if not source.is_local:
+            raise ValueError(
+                "X must be in memory or on disk for a model with scale_features=True; found a Dask "
+                "array, which can be divided by numbers of your own before the fit."
+            )
+
+    @property
+    def _is_scaled(self) -> bool:
+        """Whether features are fitted in another unit than that of X."""
+        return bool(np.any(self.feature_scale_ != 1.0))
+
+    def _in_unit_of_X(self, values: NDArray) -> NDArray:
+        """Numbers of the fit that have the features along their last axis."""
+        if not self._is_scaled:
+            return values
+        return (values * self.feature_scale_).astype(values.dtype, copy=False)
+
+    def _of_fit(self, values: NDArray) -> NDArray:
+        """The way back."""
+        return values / self.feature_scale_ if self._is_scaled else values
 
     def _check_scored(
         self, X: Any, sample_weight: Any, cell_noise: Any = None
@@ -115,27 +157,34 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _explain(self, problem: Any, activations: Any) -> Explained:
         """How much of a problem's data is explained."""
-        return explain(problem, activations, self.components_, getattr(self, "intercept_", None))
+        intercept = getattr(self, "_intercept_of_fit", None)
+        return explain(problem, activations, self._components_of_fit, intercept)
 
     # --- after the fit ----------------------------------------------------------------------
+
+    @property
+    def components_(self) -> NDArray:
+        """Signed components (K, I), in the unit of X."""
+        return self._in_unit_of_X(self._components_of_fit)
 
     @property
     def amounts_(self) -> NDArray:
         """What each component puts into each sample of the fit (J, K): Σ |activation × component|.
 
-        Sums over features, in the unit of X. Activations are of the size that the atoms leave to
-        them; amounts can be compared between components.
+        Sums over features, in the unit of X, or of scaled features where these are fitted.
+        Activations are of the size that the atoms leave to them; amounts can be compared between
+        components.
         """
         return self._amounts(self.activations_)
 
     def _amounts(self, activations: Any) -> Any:
         """The same for other activations; those of a cluster stay there."""
-        sizes = np.abs(self.components_).sum(axis=1, dtype=np.float64)
+        sizes = np.abs(self._components_of_fit).sum(axis=1, dtype=np.float64)
         return (activations * sizes).astype(activations.dtype)
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.components_)
+        return len(self._components_of_fit)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_parameters: Any) -> NDArray:
         """Fit to X and return the activations that belong to the fitted atoms.
@@ -210,7 +259,7 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _levels(self) -> Levels:
         """Intercept, and how far from it cells are filled in: any distance, unless it is known."""
         dtype, n_features = self.components_.dtype, self.components_.shape[1]
-        sizes = getattr(self, "_feature_sizes", np.zeros(n_features))
+        sizes = self._in_unit_of_X(getattr(self, "_feature_sizes", np.zeros(n_features)))
         reach = np.where(sizes > 0, _FARTHEST * sizes, np.inf)
         intercept = np.broadcast_to(self._intercept, n_features)
         return Levels(intercept, reach.astype(dtype))
@@ -294,8 +343,8 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Returns
         -------
-        ndarray or DataFrame of shape (n_samples, n_features)
-            A DataFrame if X is one.
+        ndarray or table of shape (n_samples, n_features)
+            A DataFrame of pandas or polars, a Table of pyarrow, a DataArray of xarray if X is one.
         """
         self._check_transformable()
         return self._fill(X, self._check_data(X, cell_noise=cell_noise))
@@ -303,7 +352,18 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _fill(self, X: Any, data: Data, activations: NDArray | None = None) -> Any:
         """X with its gaps filled, by the activations of its samples if they are known."""
         activations = self._solve(data) if activations is None else activations
-        return like(X, fill(data.source, activations, self.components_, self._levels))
+        filled = fill(self._unscaled(X, data), activations, self.components_, self._levels)
+        return like(X, filled)
+
+    def _unscaled(self, X: Any, data: Data) -> Any:
+        """The data as X has them, with the gaps that they have in the fit."""
+        if not self._is_scaled:
+            return data.source
+        source = open_source(self, X, fitted=True)
+        if data.cell_noise is None:
+            return source
+        gaps = np.isnan(data.source.rows(0, data.shape[0]))
+        return DenseSource(np.where(gaps, np.nan, source.rows(0, data.shape[0])))
 
     def predict_cells(self, rows: ArrayLike, columns: ArrayLike) -> NDArray:
         """Values that the fit predicts for cells of the training data.
@@ -362,9 +422,13 @@ class BaseSNMF(FitFrame, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
 
 def like(X: Any, values: NDArray) -> Any:
-    """`values` as a DataFrame with the labels of X, if X is one."""
+    """`values` as a table with the labels of X, if X is one."""
     if is_pandas(X):
         return type(X)(values, index=X.index, columns=X.columns)
     if library_of(X) == "polars":
         return type(X)(values, schema=X.columns, orient="row")
+    if library_of(X) == "pyarrow":
+        return type(X).from_pydict(dict(zip(X.column_names, values.T, strict=True)))
+    if is_xarray(X):
+        return X.copy(data=values)
     return values

@@ -24,7 +24,7 @@ from .container import Content
 FORMAT = "seminmf"
 FORMAT_VERSION = 1
 
-# What the command line divided the features by, if it did.
+# What the features are divided by, before the fit.
 SCALE = "feature_scale_"
 # Constructor parameters that may be arrays.
 PRIOR_PARAMETERS = tuple(f"{name}_prior" for name in PARAMETERS)
@@ -54,12 +54,15 @@ class ArrayField(NamedTuple):
         Whether it has the type of the data, or else float64.
     default : float or None
         What it is full of if a file of an older version does not have it; None refuses such files.
+    attribute : str or None
+        The attribute that it is of the estimator; None is the name that it has in the file.
     """
 
     axes: str
     sign: Literal["nonnegative", "positive", "any"] = "nonnegative"
     of_data: bool = True
     default: float | None = None
+    attribute: str | None = None
 
 
 TRACE = ArrayField("T", sign="any", of_data=False)
@@ -77,6 +80,7 @@ COMMON_SCALARS: dict[str, type] = {
 _COMMON_ARRAYS = {
     "component_stability_": ArrayField("K", sign="any", of_data=False, default=math.nan),
     "r2_drop_": ArrayField("K", sign="any", of_data=False, default=math.nan),
+    SCALE: ArrayField("I", of_data=False, default=1.0),
 }
 _COMMON_DEFAULTS = {"n_same_starts_": 1, "r2_": math.nan}
 
@@ -157,13 +161,14 @@ def write(estimator: Any, path: str | os.PathLike[str], content: Content, rebuil
 def model_content(estimator: Any) -> Content:
     """What is particular to a fitted estimator."""
     fields: FittedFields = estimator._fitted_fields
-    arrays = {array: getattr(estimator, array) for array in fields.all_arrays}
+    arrays = {
+        name: getattr(estimator, field.attribute or name)
+        for name, field in fields.all_arrays.items()
+    }
     if fields.has_priors:
         arrays |= priors_content(estimator._priors)
     stream = getattr(estimator, "_stream", None)
     arrays |= _stream_arrays(stream)
-    if hasattr(estimator, SCALE):
-        arrays[SCALE] = np.asarray(getattr(estimator, SCALE), dtype=np.float64)
     parameters, parameter_arrays = split_parameters(estimator, PRIOR_PARAMETERS)
     fitted = {scalar: _written(getattr(estimator, scalar)) for scalar in fields.scalars}
     header = {"parameters": parameters, "fitted": fitted}
@@ -240,7 +245,7 @@ def _written(value: Any) -> Any:
 
 def array_names(kind: Any) -> set[str]:
     """Names of all arrays that a file of this class of estimators may hold."""
-    own = (*kind._fitted_fields.all_arrays, SCALE, *_STREAM_COUNTS, *_STREAM_MODEL)
+    own = (*kind._fitted_fields.all_arrays, *_STREAM_COUNTS, *_STREAM_MODEL)
     return {*own, *shared_names()}
 
 
@@ -254,6 +259,8 @@ def rebuild(kind: Any, content: Content) -> Any:
     """The estimator that the content describes, or a ValueError that says what is wrong."""
     fields: FittedFields = kind._fitted_fields
     given = parameters(content, kind, "parameters", PRIOR_PARAMETERS, fields.older_parameters)
+    if SCALE in content.arrays:  # of files from when the command line scaled, and no estimator
+        given.setdefault("scale_features", True)
     kept = parameters(content, kind, _KEPT, ()) if _KEPT in content.header else {}
     for values in (given, given | kept):
         estimator = kind(**values)
@@ -264,17 +271,14 @@ def rebuild(kind: Any, content: Content) -> Any:
     for scalar, value in _scalars(found, fields.scalars).items():
         setattr(estimator, scalar, value)
     sizes = _sizes(content, estimator)
-    for name in fields.all_arrays:
-        setattr(estimator, name, _fitted_array(content, name, fields, sizes))
+    for name, field in fields.all_arrays.items():
+        setattr(estimator, field.attribute or name, _fitted_array(content, name, fields, sizes))
     if _has_stream(content, fields):
         assert fields.stream_atoms is not None
         estimator._stream = _stream(content, getattr(estimator, fields.stream_atoms), sizes)
     if fields.has_priors:
         estimator._priors = read_priors(content, sizes)
-    if SCALE in content.arrays:
-        scale = checked_array(content, SCALE, (sizes["I"],))
-        check_numbers(SCALE, scale, zero=False)
-        setattr(estimator, SCALE, scale)
+    check_numbers(SCALE, getattr(estimator, SCALE), zero=False)
     set_feature_names(estimator, content)
     return estimator
 

@@ -217,7 +217,7 @@ def _from_starts(
         others = islice(cycle(_KINDS[1:]), n_init - 1)
         return run([_KINDS[0], *others], _START_ROUNDS)
     sketch = _best(problem, run(list(_KINDS), _SKETCH_ROUNDS))
-    return [searcher.run(problem, sketch, _START_ROUNDS)]
+    return [searcher.go_on(problem, sketch, _START_ROUNDS)]
 
 
 def _at_price(problem: Search, state: Found, price: float, searcher: Searcher) -> Found:
@@ -225,9 +225,10 @@ def _at_price(problem: Search, state: Found, price: float, searcher: Searcher) -
 
     A step that is large may lead to other components, and small differences decide to which.
     """
-    for step in np.geomspace(state.price, price, _PRICE_STEPS + 1)[1:-1]:
-        state = searcher.run(problem, state._replace(price=float(step)), _STEP_ROUNDS)
-    return searcher.run(problem, state._replace(price=price))
+    steps = np.geomspace(state.price, price, _PRICE_STEPS + 1)[1:-1]
+    for step in steps if price != state.price else ():
+        state = searcher.go_on(problem, state._replace(price=float(step)), _STEP_ROUNDS)
+    return searcher.go_on(problem, state._replace(price=price))
 
 
 def _r2_of_same_noise(problem: Search, best: Found, searcher: Searcher) -> float:

@@ -43,9 +43,11 @@ _SPREAD = 1e-3
 # What a file holds of noise.
 NOISE_SCALARS = {"_price": float, "_r2_of_same_noise": float}
 NOISE_ARRAYS = {
-    "noise_": ArrayField("I", of_data=False, default=0.0),
+    "noise_": ArrayField("I", of_data=False, default=0.0, attribute="_noise_of_fit"),
     "_noise_scale": ArrayField("I", of_data=False, default=0.0),
-    "intercept_": ArrayField("I", sign="any", of_data=False, default=0.0),
+    "intercept_": ArrayField(
+        "I", sign="any", of_data=False, default=0.0, attribute="_intercept_of_fit"
+    ),
     "_feature_sizes": ArrayField("I", of_data=False, default=0.0),
 }
 
@@ -78,6 +80,8 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
     _private_state = (
         *BatchSkellamSNMF._private_state,
         "_price",
+        "_noise_of_fit",
+        "_intercept_of_fit",
         "_noise_scale",
         "_feature_sizes",
         "_r2_of_same_noise",
@@ -147,9 +151,9 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
                 f"({kind}); found True, and a smallest value of {summary.least:g}."
             )
 
-    def _check_plain(self, what: str) -> None:
+    def _check_plain(self, what: str, *others: str) -> None:
         """Refuse what some uses of the model cannot do: `what` says which."""
-        for name in ("positive_components", "fit_intercept"):
+        for name in ("positive_components", "fit_intercept", *others):
             if getattr(self, name):
                 raise ValueError(f"{name} must be False for {what}; found True.")
         if self.noise not in ("auto", None):
@@ -226,14 +230,14 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         return found
 
     def _set_levels(self, levels: NoiseLevels) -> None:
-        self.dispersion_, self.noise_, self.intercept_ = levels
+        self.dispersion_, self._noise_of_fit, self._intercept_of_fit = levels
         self._unit = levels.dispersion
 
     def _choose_scale(self, data: Data, priors: Priors, runner: Runner) -> bool:
         """Fix the dispersion and the unit of a model without noise; whether Ctrl-C came."""
         nothing = np.zeros(data.shape[1])
         if self._likelihood() is not Dispersed:
-            self.noise_, self.intercept_ = nothing, nothing.copy()
+            self._noise_of_fit, self._intercept_of_fit = nothing, nothing.copy()
             self.dispersion_ = 1.0
             self._choose_unit(data, 1.0 if self._priors_speak(priors) else None)
             return False
@@ -295,8 +299,8 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         if self._likelihood() is not Dispersed:
             return NO_BACKGROUND
         # Cells of which nothing is known have the noise that those of the fit had.
-        noise = self._noise_scale if data.cell_noise is None else self.noise_
-        levels = NoiseLevels(self.dispersion_, noise, self.intercept_)
+        noise = self._noise_scale if data.cell_noise is None else self._noise_of_fit
+        levels = NoiseLevels(self.dispersion_, noise, self._intercept_of_fit)
         return levels.background(data.cell_noise)
 
     def _problem_to_fit(
@@ -322,6 +326,16 @@ class NoisySkellamSNMF(BatchSkellamSNMF):
         self._priors = problem.model.at(self.atoms_).priors
         if self._likelihood() is Dispersed:
             self.dispersion_ = problem.model.likelihood.dispersion
+
+    @property
+    def noise_(self) -> NDArray:
+        """Standard deviation (I,) of each feature's noise, in the unit of X."""
+        return self._in_unit_of_X(self._noise_of_fit)
+
+    @property
+    def intercept_(self) -> NDArray:
+        """What is added to activations · components (I,), in the unit of X."""
+        return self._in_unit_of_X(self._intercept_of_fit)
 
     def _prior_scale(self) -> float:
         return self.dispersion_ if self._likelihood() is Dispersed else 1.0

@@ -21,7 +21,8 @@ from .skellam import BaseSkellamSNMF
 class PosteriorSkellamSNMF(BaseSkellamSNMF):
     """Base of an estimator with posteriors; not for direct use.
 
-    It has `activation_shape_`, `activation_rate_`, `atom_shape_`, `intercept_` and `dispersion_`.
+    It has `activation_shape_`, `activation_rate_`, `atom_shape_`, `dispersion_` and
+    `_intercept_of_fit`.
     """
 
     def _posterior(self) -> MeanField | Correlated:
@@ -29,7 +30,7 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         return MeanField(
             Gamma(self.activation_shape_, self.activation_rate_),
             Dirichlet(self.atom_shape_),
-            self.intercept_[None],
+            self._intercept_of_fit[None],
         )
 
     def sample(
@@ -100,7 +101,8 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         check_is_fitted(self)
         tails = check.check_level(level)
         check.check_count("n_draws", n_draws)
-        return Intervals(self._posterior(), tails, n_draws, check_random_state(random_state))
+        random = check_random_state(random_state)
+        return Intervals(self._posterior(), tails, n_draws, random, self.feature_scale_)
 
     def impute(
         self,
@@ -143,13 +145,13 @@ class PosteriorSkellamSNMF(BaseSkellamSNMF):
         check.check_count("n_draws", n_draws)
         data = self._check_data(X, cell_noise=cell_noise)
         random = check_random_state(random_state)
-        observed = data.source.rows(0, data.source.shape[0])
+        observed = self._unscaled(X, data).rows(0, data.shape[0])
         gaps = np.nonzero(np.isnan(observed))
         with self._fitted_problem(data) as problem:
             means, draws = self._drawn_gaps(problem, gaps, n_draws, random)
         filled = self._fill(X, data, means)
         ends = [np.array(observed, dtype=np.float64) for _ in tails]
-        quantiles = np.quantile(draws, tails, axis=0)
+        quantiles = np.quantile(draws, tails, axis=0) * self.feature_scale_[gaps[1]]
         for end, values in zip(ends, quantiles, strict=True):
             end[gaps] = values
         return filled, *(like(X, end) for end in ends)

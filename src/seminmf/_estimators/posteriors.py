@@ -117,11 +117,18 @@ class Intervals:
     """
 
     def __init__(
-        self, posterior: MeanField | Correlated, tails: Tails, n_draws: int, random: RandomState
+        self,
+        posterior: MeanField | Correlated,
+        tails: Tails,
+        n_draws: int,
+        random: RandomState,
+        scale: NDArray,
     ) -> None:
-        self._posterior, self._tails = posterior, tails
+        # The posterior is of X / scale.
+        self._posterior, self._tails, self._scale = posterior, tails, scale
         self.activations = posterior.activation_interval(tails)
-        self.components = posterior.component_interval(tails, n_draws, random)
+        components = posterior.component_interval(tails, n_draws, random)
+        self.components = Interval(*(end * scale for end in components))
         self._n_draws, self._random = min(n_draws, _DRAWS_OF_ALL), random
 
     def __iter__(self) -> Iterator[Interval]:
@@ -154,7 +161,7 @@ class Intervals:
         for start in range(0, n_samples, size):
             rows = slice(start, start + size)
             means = activations[:, rows] @ components + self._posterior.intercept[:, None]
-            ends[:, rows] = self._ends(means)
+            ends[:, rows] = self._ends(means) * self._scale
         return Interval(*ends)
 
     def _ends(self, draws: NDArray) -> NDArray:

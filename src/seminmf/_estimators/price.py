@@ -5,6 +5,9 @@ Too small a price lets activations and components follow the noise, too large a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
@@ -34,33 +37,76 @@ def choose_price(problem: Search, state: Found, searcher: Searcher) -> float:
     """The price for the components and activations of a problem, near a state of it."""
     if problem.data.counts.sum() < _FEWEST_CELLS:
         return state.price
-    nats = _nats_of_held_cells(problem, state, searcher)
-    nats -= np.log(np.array(PRICES) / _CENTRE) ** 2 / (2 * _SPREAD**2)
+    held = HeldCells.of(problem, state, searcher)
+    best = _highest(lambda number: held.nats(PRICES[number]) - _doubts(PRICES[number]))
     if searcher.interrupted:
         return state.price
-    return _share_for_components(problem, state) * PRICES[int(np.argmax(nats))]
+    return _share_for_components(problem, state) * PRICES[best]
 
 
-def _nats_of_held_cells(problem: Search, state: Found, searcher: Searcher) -> NDArray:
-    """Log-likelihood of cells that were held back, for each price."""
-    data = problem.data
-    observed = np.broadcast_to(data.observed > 0, data.X.shape)
-    # The same cells for every fit: seeds should differ by their starts alone.
-    parts = RandomState(0).randint(_N_PARTS, size=observed.shape)
-    n_parts = int(np.clip(_N_PARTS * _HELD_CELLS / observed.sum(), 1, _N_PARTS))
-    # Cells whose noise is known count by it, within their feature.
-    precision, _ = search.precisions(problem, state.variance)
-    relative = precision / precision.mean(axis=0)
-    squares = np.zeros((len(PRICES), data.X.shape[1]))
-    for part in range(n_parts):
-        cells = observed & (parts == part)
-        rest = problem._replace(data=data.without(cells))
-        start = state._replace(activations=np.zeros_like(state.activations), price=FIRST_PRICE)
-        start = searcher.run(rest, start, _FORGETFUL_ROUNDS)
-        found = (searcher.run(rest, start._replace(price=price), _ROUNDS) for price in PRICES)
-        squares += [search.squared_errors(problem, each, cells * relative) for each in found]
-    held = observed & (parts < n_parts)
-    return _log_likelihood(squares, problem.sizes, data.weights @ held, problem.has_values)
+def _doubts(price: float) -> float:
+    """Minus the logarithm of what is believed of a price before."""
+    return float(np.log(price / _CENTRE) ** 2) / (2 * _SPREAD**2)
+
+
+def _highest(nats: Callable[[int], float]) -> int:
+    """Number of the best price: up and down from the first one, until it gets worse."""
+    best = int(np.argmin(np.abs(np.log(np.array(PRICES) / FIRST_PRICE))))
+    known = {best: nats(best)}
+    for direction in (1, -1):
+        while 0 <= best + direction < len(PRICES) and best + direction not in known:
+            known[best + direction] = nats(best + direction)
+            if known[best + direction] <= known[best]:
+                break
+            best += direction
+    return best
+
+
+class HeldCells(NamedTuple):
+    """Some cells, held back a part at a time, and searches for what is left.
+
+    Attributes
+    ----------
+    problem : Search
+        With all cells.
+    parts : list of (boolean array, Search, Found)
+        The cells held back, the problem without them, and a state of it that has forgotten them.
+    relative : (n, I) array
+        Precision of each cell against those of its feature.
+    searcher : Searcher
+    """
+
+    problem: Search
+    parts: list[tuple[NDArray, Search, Found]]
+    relative: NDArray
+    searcher: Searcher
+
+    @classmethod
+    def of(cls, problem: Search, state: Found, searcher: Searcher) -> HeldCells:
+        """Near a state of the problem."""
+        data = problem.data
+        observed = np.broadcast_to(data.observed > 0, data.X.shape)
+        # The same cells for every fit: seeds should differ by their starts alone.
+        part_of = RandomState(0).randint(_N_PARTS, size=observed.shape)
+        n_parts = int(np.clip(_N_PARTS * _HELD_CELLS / observed.sum(), 1, _N_PARTS))
+        precision, _ = search.precisions(problem, state.variance)
+        parts = []
+        for part in range(n_parts):
+            cells = observed & (part_of == part)
+            rest = problem._replace(data=data.without(cells))
+            start = state._replace(activations=np.zeros_like(state.activations), price=FIRST_PRICE)
+            parts.append((cells, rest, searcher.run(rest, start, _FORGETFUL_ROUNDS)))
+        return cls(problem, parts, precision / precision.mean(axis=0), searcher)
+
+    def nats(self, price: float) -> float:
+        """Log-likelihood of the cells that were held back, with a price."""
+        squares, held = np.zeros((2, self.problem.data.X.shape[1]))
+        for cells, rest, start in self.parts:
+            found = self.searcher.go_on(rest, start._replace(price=price), _ROUNDS)
+            squares += search.squared_errors(self.problem, found, cells * self.relative)
+            held += self.problem.data.weights @ cells
+        sizes, has_values = self.problem.sizes, self.problem.has_values
+        return float(_log_likelihood(squares[None], sizes, held, has_values)[0])
 
 
 def _log_likelihood(

@@ -129,9 +129,9 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
         sampling = self._sampling(problem, data, frozen)
         variance = (self._noise_scale / sampling.unit) ** 2
         if sampling.known.size > 0:
-            variance = (self.noise_ / sampling.unit) ** 2
+            variance = (self._noise_of_fit / sampling.unit) ** 2
         components = found.atoms[0] - found.atoms[1]
-        intercept, seed = self.intercept_ / sampling.unit, int(random.randint(2**31))
+        intercept, seed = self._intercept_of_fit / sampling.unit, int(random.randint(2**31))
         interrupted = self._search_interrupted
         n_sweeps = 0 if interrupted else min(sampling.schedule.n_sweeps, self.max_iter)
 
@@ -263,9 +263,9 @@ class SampledSkellamSNMF(PosteriorSkellamSNMF, NoisySkellamSNMF):
             self.activation_rate_ = np.minimum(shape / means, np.finfo(dtype).max).astype(dtype)
         self.atoms_ = draws.atoms.mean(axis=0).astype(dtype)
         self.atom_shape_ = _matched_shapes(draws.atoms).astype(dtype)
-        self.intercept_ = draws.intercept.mean(axis=0) * self.dispersion_
+        self._intercept_of_fit = draws.intercept.mean(axis=0) * self.dispersion_
         if self._noise_kind(data) is not None and not told:
-            self.noise_ = draws.noise.mean(axis=0) * self.dispersion_
+            self._noise_of_fit = draws.noise.mean(axis=0) * self.dispersion_
         self._publish_sampled_priors(problem, draws)
         self._publish_explained(problem, self.activations_)
         self.lower_bounds_ = np.array(result.objectives)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._algorithms import noise as search
-from .._algorithms.noise import Found, Search, SearchStopping
+from .._algorithms.noise import ContinuedStopping, Found, Search, SearchStopping
 from .runs import Runner
 
 # Most rounds, and nats for each cell that count as none over so many of them.
@@ -19,10 +19,17 @@ class Searcher:
 
     def run(self, problem: Search, state: Found, most: int = _ROUNDS) -> Found:
         """Search from a state, for at most so many rounds."""
+        return self._run(problem, state, most, SearchStopping)
+
+    def go_on(self, problem: Search, state: Found, most: int = _ROUNDS) -> Found:
+        """The same from where a search has ended, perhaps with another price."""
+        return self._run(problem, state, most, ContinuedStopping)
+
+    def _run(self, problem: Search, state: Found, most: int, rule: type[SearchStopping]) -> Found:
         if self.interrupted:
             return state
         tolerance = _TOLERANCE * problem.data.counts.sum()
-        stopping = SearchStopping(most, tolerance, window=_WINDOW, relative=False)
+        stopping = rule(most, tolerance, window=_WINDOW, relative=False)
         result = self._runner.run(search, problem, lambda: state, "noise", stopping)
         self.interrupted = result.interrupted
         return result.state

@@ -16,9 +16,9 @@ from .._algorithms.problem import Problem
 from .._algorithms.start import METHODS as STARTS
 from .._data.dense import DenseSource
 from .._data.opening import ZEROS
-from .._data.source import Data
+from .._data.source import Data, all_blocks
 from .._data.summary import Accepted
-from .._model.likelihoods import LIKELIHOODS, Dispersed
+from .._model.likelihoods import LIKELIHOODS, Dispersed, takes_integers
 from .._model.model import NO_BACKGROUND, Background, Model, Priors
 from . import validation as check
 from .base import BaseSNMF
@@ -52,6 +52,11 @@ class BaseSkellamSNMF(BaseSNMF):
         check.check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
         check.check_choice("sparse_zeros", self.sparse_zeros, ZEROS)
+        if self.scale_features and takes_integers(self.likelihood):
+            raise ValueError(
+                "scale_features makes real numbers of integers, so it must be False for "
+                f"likelihood={self.likelihood!r}; found True."
+            )
 
     def _check_data(self, X: Any, *, fitted: bool = True, cell_noise: Any = None) -> Data:
         check.check_choice("sparse_zeros", self._parameter("sparse_zeros"), ZEROS)
@@ -63,7 +68,7 @@ class BaseSkellamSNMF(BaseSNMF):
                 "cell_noise must be None without a component for noise: for likelihood='integer' "
                 "and for dispersion=0.0; found a value."
             )
-        deviation = check.check_cell_noise(cell_noise, X, data)
+        deviation = self._of_fit(check.check_cell_noise(cell_noise, X, data))
         unknown = np.isinf(deviation)
         if unknown.any():
             rows = np.where(unknown, np.nan, data.source.rows(0, data.shape[0]))
@@ -120,7 +125,7 @@ class BaseSkellamSNMF(BaseSNMF):
     # --- after the fit ----------------------------------------------------------------------
 
     @property
-    def components_(self) -> NDArray:
+    def _components_of_fit(self) -> NDArray:
         """Signed components (K, I): positive minus negative part of the atoms."""
         return self.atoms_[0] - self.atoms_[1]
 
@@ -174,7 +179,14 @@ class BaseSkellamSNMF(BaseSNMF):
             shared = self.atoms_, self.dispersion_
             _, (total, n_observed) = problem.over_samples(score_samples, rows, *shared)
         check.check_scored(n_observed)
-        return total / n_observed
+        return (total - self._log_scale_of(data, weights)) / n_observed
+
+    def _log_scale_of(self, data: Data, weights: NDArray) -> float:
+        """Sum of the log scales of observed cells: log-densities in the unit of X differ by it."""
+        if not self._is_scaled:
+            return 0.0
+        counts = (weights[block.samples] @ ~np.isnan(block.X) for block in all_blocks(data.source))
+        return float(sum(counts) @ np.log(self.feature_scale_))
 
     def sources(self, X: Any, *, cell_noise: ArrayLike | None = None) -> NDArray:
         """Expected part of each component in each cell.
@@ -198,7 +210,8 @@ class BaseSkellamSNMF(BaseSNMF):
         with self._fitted_problem(data) as problem:
             rows = (self._solve_rows(problem),)
             (sources,), _ = problem.over_samples(source_samples, rows, self.atoms_)
-            return np.asarray(sources)
+            parts = np.asarray(sources)
+        return np.swapaxes(self._in_unit_of_X(np.swapaxes(parts, 1, 2)), 1, 2)
 
     def _drawn_like(self, data: Data, random: RandomState) -> NDArray:
         """Data (J, I) that the fitted model might have had in the place of those of the fit."""

@@ -12,6 +12,7 @@ from .._algorithms.tensor_vb import rate_of
 from .._model.priors import Dirichlet
 from .posteriors import Interval, Tails
 from .tensor_fitted import Fitted, signed_values
+from .tensor_labels import labelled
 
 
 def draw(fitted: Fitted, random: RandomState) -> dict[str, NDArray]:
@@ -23,7 +24,10 @@ def draw(fitted: Fitted, random: RandomState) -> dict[str, NDArray]:
 def intervals(
     fitted: Fitted, tails: Tails, n_draws: int, random: RandomState
 ) -> dict[str, Interval]:
-    """Intervals of all factors: exact where they have no sign, and else by draws."""
+    """Intervals of all factors: exact where they have no sign, and else by draws.
+
+    Their ends have the labels that the factors have.
+    """
     ends = [
         fitted.parts([_quantile(fitted, n, tail) for n in range(len(fitted.factors))]).factors
         for tail in tails
@@ -34,6 +38,8 @@ def intervals(
             found[name] = Interval(*(end[name][0] for end in ends))
         else:
             found[name] = _by_draws(fitted, name, tails, n_draws, random)
+        axes = fitted.model.plan.factors[name]
+        found[name] = Interval(*(labelled(end, axes, fitted.labels) for end in found[name]))
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .._data.reading import as_meant, is_pandas
+from .._data.reading import as_meant, is_pandas, named
 from .._data.source import Data
 from .._data.summary import Summary
 from .._model.model import Priors, split_signed
@@ -23,7 +23,7 @@ _NORMALISED = 1e-5
 
 def record_features(estimator: Any, X: Any) -> None:
     """Remember number and names of the features, once nothing can be refused any more."""
-    validate_data(estimator, X, reset=True, skip_check_array=True)
+    validate_data(estimator, named(X), reset=True, skip_check_array=True)
 
 
 def as_numbers(name: str, value: Any, accepted: str) -> NDArray:
@@ -319,14 +319,15 @@ def check_whole(name: str, array: NDArray) -> None:
         )
 
 
-def check_atoms(atoms: Any, n_components: int, n_features: int) -> NDArray:
+def check_atoms(atoms: Any, n_components: int, n_features: int, scale: NDArray) -> NDArray:
     """Start atoms (2, K, I), normalised; signed ones (K, I) are split by the paper's rule.
 
-    Components whose atoms are NaN are left so, for `start` to fill in.
+    Signed ones are components in the unit of X, which the fit divides by `scale`. Components whose
+    atoms are NaN are left so, for `start` to fill in.
     """
     array = as_numbers("atoms", atoms, f"numbers of the shape {(2, n_components, n_features)}")
     if array.shape == (n_components, n_features):
-        array = split_signed(array)
+        array = split_signed(array / scale)
     if array.shape != (2, n_components, n_features):
         raise ValueError(
             f"atoms must have the shape {(2, n_components, n_features)}, "

@@ -52,16 +52,19 @@ class Bootstrap(Intervals):
 
     _posterior: Correlated
 
-    def __init__(self, factors: Correlated, cosines: NDArray, level: float, kind: str) -> None:
-        # The model itself comes first, then its refits.
+    def __init__(
+        self, factors: Correlated, cosines: NDArray, level: float, kind: str, scale: NDArray
+    ) -> None:
+        # The model itself comes first, then its refits, all of X / scale.
         self._posterior, self._tails = factors, ((1 - level) / 2, (1 + level) / 2)
+        self._scale = scale
         self.n_returned = np.sum(cosines >= _SAME, axis=0)
         self.cosines = cosines.mean(axis=0)
         self.n_draws, self.level, self.kind = len(cosines), level, kind
         self._all_cosines = cosines
         activations, components = self._draws
         self.activations = Interval(*np.maximum(self._ends(activations), 0))
-        self.components = Interval(*self._ends(components))
+        self.components = Interval(*(self._ends(components) * scale))
 
     def _ends(self, draws: NDArray) -> NDArray:
         """Quantiles of the refits and, if these went to one side, as far to the other.
@@ -86,7 +89,7 @@ class Bootstrap(Intervals):
             Probability of each interval.
         """
         level = check.check_share("level", level)
-        return Bootstrap(self._posterior, self._all_cosines, level, self.kind)
+        return Bootstrap(self._posterior, self._all_cosines, level, self.kind, self._scale)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -197,7 +200,7 @@ def bootstrap(
         tasks = [(refits, number, int(record.seeds[number])) for number in record.missing()]
         run_tasks(_refit, tasks, n_jobs, verbose, note=record.keep)
         factors, cosines = _with_model(record.refits(), refits.model)
-    return Bootstrap(factors, cosines, level, kind)
+    return Bootstrap(factors, cosines, level, kind, model.feature_scale_)
 
 
 def check_bootstrap(found: Any, model: Any) -> None:
@@ -251,8 +254,8 @@ def _refit(refits: Refits, number: int, seed: int) -> tuple[int, Refit]:
 
 def _with_model(found: list[Refit], model: Any) -> tuple[Correlated, NDArray]:
     """The model's factors and then those of the refits, and the cosines of these."""
-    components = np.asarray(model.components_, dtype=np.float64)
-    intercept = np.broadcast_to(getattr(model, "intercept_", 0.0), components.shape[1])
+    components = np.asarray(model._components_of_fit, dtype=np.float64)
+    intercept = np.broadcast_to(getattr(model, "_intercept_of_fit", 0.0), components.shape[1])
     parts = zip((model.activations_, components, intercept), zip(*found, strict=True), strict=False)
     activations, components, intercept = (np.array([own, *others]) for own, others in parts)
     atoms = np.moveaxis(split_signed(components), 0, 1)

@@ -153,7 +153,7 @@ def consensus(
 def _components_of_run(estimator: Any, X: Any, seed: int) -> tuple[NDArray, list[str] | None]:
     """Components of one fit, whose absolute values sum to 1, and the names of the features."""
     model = clone(estimator).set_params(random_state=seed, n_init=1, n_jobs=1, verbose=0)
-    components = np.asarray(model.fit(X).components_, dtype=np.float64)
+    components = np.asarray(model.fit(X)._components_of_fit, dtype=np.float64)
     sizes = np.abs(components).sum(axis=1, keepdims=True)
     names = getattr(model, "feature_names_in_", None)
     return components / np.where(sizes > 0, sizes, 1), None if names is None else list(names)

@@ -35,7 +35,7 @@ class Refit(NamedTuple):
 
 
 class Refits(NamedTuple):
-    """A model, its data, and how data like these are drawn.
+    """A model, its data in the unit of its fit, and how data like these are drawn.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Refits(NamedTuple):
 
     def _matched(self, activations: NDArray, components: NDArray, intercept: NDArray) -> Refit:
         """The refit with its components in the order and of the size of the model's."""
-        own = np.asarray(self.model.components_, dtype=np.float64)
+        own = np.asarray(self.model._components_of_fit, dtype=np.float64)
         components = np.asarray(components, dtype=np.float64)
         cosines = _cosines(own, components)
         order = np.arange(len(own))

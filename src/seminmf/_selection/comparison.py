@@ -92,6 +92,7 @@ class Comparison(NamedTuple):
             n_components=n_components, likelihood="integer", check_integer=False
         )
         model.set_params(dispersion="auto", noise=None, posterior="mean-field")
+        model.set_params(scale_features=False)  # the data are scaled already
         model.set_params(random_state=int(seed), n_jobs=1, verbose=0)
         prior = self._first_prior(model, n_components)
         return model.set_params(n_components=n_components + self.has_noise, **prior)

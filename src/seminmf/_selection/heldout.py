@@ -61,8 +61,14 @@ def log_likelihoods(cells: NDArray, comparison: Comparison) -> NDArray:
     return density - units
 
 
-def conclude(numbers: Sequence[int], scores: NDArray, sizes: Sequence[int]) -> Verdict:
-    """The smallest candidate within one standard error of the best.
+def conclude(
+    numbers: Sequence[int],
+    scores: NDArray,
+    sizes: Sequence[int],
+    unit: str = "nats for each hidden cell",
+    within: float = 1.0,
+) -> Verdict:
+    """The smallest candidate within one standard error of the best, or within so many.
 
     `scores` is (K, cells), fold after fold, of which `sizes` are the numbers of cells. The error is
     that of the difference, since all candidates have the same cells hidden. Cells of a fold depend
@@ -86,10 +92,10 @@ def conclude(numbers: Sequence[int], scores: NDArray, sizes: Sequence[int]) -> V
             "behind_error": error,
         }
     )
-    best = int(np.flatnonzero(behind <= np.nan_to_num(error))[0])
+    best = int(np.flatnonzero(behind <= within * np.nan_to_num(error))[0])
     factor = _CLEAR_ERRORS if len(sizes) == 1 else max(_CLEAR_ERRORS, _student(len(sizes) - 1))
     close = behind <= factor * np.where(np.isnan(error), np.inf, error)
-    return judge(numbers, table, best, close, "nats for each hidden cell")
+    return judge(numbers, table, best, close, unit)
 
 
 def _student(freedom: int) -> float:

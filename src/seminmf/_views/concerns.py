@@ -47,7 +47,7 @@ def about_model(model: Any) -> list[Concern]:
         little_explained(model.r2_),
         small_features_explained(model.r2_, model._r2_of_same_noise),
         empty_components(shares(model)),
-        cancelling_components(model.activations_, model.components_),
+        cancelling_components(model.activations_, model._components_of_fit),
         crowded_cluster(model.amounts_),
         single_start(model),
     )

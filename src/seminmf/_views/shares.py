@@ -14,14 +14,14 @@ def shares(model: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     model : fitted estimator
-        With `activations_` (J, K) and `components_` (K, I).
+        With `activations_` (J, K) and `_components_of_fit` (K, I).
 
     Returns
     -------
     ndarray of shape (n_components,)
         They sum to 1; where all amounts are 0, they are 0.
     """
-    totals = _relative_sums(model.activations_.T) * _relative_sums(model.components_)
+    totals = _relative_sums(model.activations_.T) * _relative_sums(model._components_of_fit)
     total = totals.sum()
     return totals / total if total > 0 else totals
 

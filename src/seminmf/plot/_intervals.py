@@ -153,7 +153,9 @@ def _factor(model: Any, factor: str | None, column: int, level: float, most: int
     k = check_index("component", column, table.values.shape[1])
     means = table.values[:, k]
     shown = largest_features(means[None], most)
-    lower, upper = (as_table(model, factor, end)[shown, k] for end in model.interval(level)[factor])
+    lower, upper = (
+        as_table(model, factor, np.asarray(end))[shown, k] for end in model.interval(level)[factor]
+    )
     names = texts_of(table.rows)
     label = tidy(table.rows.name)
     if len(shown) < len(means):

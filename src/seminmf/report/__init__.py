@@ -50,8 +50,8 @@ def report(
     sample_names : array-like of shape (n_samples,) or None, default=None
         Names of the samples. None takes the index of X, if X is a DataFrame.
     feature_scale : array-like of shape (n_features,) or None, default=None
-        What the features were divided by before the fit: the model has seen X / feature_scale.
-        The page shows values in the unit of X.
+        What you divided the features by before the fit: the model takes X / feature_scale. The page
+        shows values in the unit of X. A model that scales features itself needs no such numbers.
     bootstrap : Bootstrap or None, default=None
         What `seminmf.bootstrap` found for the model: the page shows its intervals of components, in
         the place of the model's own, and how often each came back.

@@ -36,9 +36,9 @@ class Subject:
     ----------
     model : SkellamSNMF, BayesianSkellamSNMF or EuclideanSNMF
     data : array or DataFrame of shape (J, I), or None
-        X / scale, as the model takes it.
-    scale : (I,) array or None
-        From the unit of the model to that of X.
+        X in the unit that the model takes.
+    feature_scale : (I,) array or None
+        From that unit to that of X, if it is another.
     activations : (J, K) array
         Of the data; without data, of the fit.
     feature_names, sample_names : lists of str
@@ -50,7 +50,7 @@ class Subject:
 
     model: Any
     data: Any
-    scale: NDArray | None
+    feature_scale: NDArray | None
     activations: NDArray
     feature_names: list[str]
     sample_names: list[str]
@@ -88,7 +88,7 @@ class Subject:
         return cls(
             model=model,
             data=data,
-            scale=scale,
+            feature_scale=scale,
             activations=np.asarray(activations, dtype=np.float64),
             feature_names=_feature_names(model, X),
             sample_names=names,
@@ -100,17 +100,19 @@ class Subject:
 
     @cached_property
     def components(self) -> NDArray:
-        """Components (K, I), in the unit of the model."""
-        return np.asarray(self.model.components_, dtype=np.float64)
+        """Components (K, I), in the unit of the fit."""
+        return np.asarray(self.model._components_of_fit, dtype=np.float64)
 
     @cached_property
     def values(self) -> NDArray | None:
-        """The data as an array (J, I), in the unit of the model."""
-        return None if self.data is None else np.asarray(self.data, dtype=np.float64)
+        """The data as an array (J, I), in the unit of the fit."""
+        if self.data is None:
+            return None
+        return self.model._of_fit(np.asarray(self.data, dtype=np.float64))
 
     @cached_property
     def residuals(self) -> NDArray | None:
-        """Data minus fit (J, I), NaN in the gaps, in the unit of the model."""
+        """Data minus fit (J, I), NaN in the gaps, in the unit of the fit."""
         if self.values is None:
             return None
         return self.values - self.intercept - self.activations @ self.components
@@ -124,7 +126,7 @@ class Subject:
     def standard_deviations(self) -> NDArray | None:
         """Those of the cells (J, I) by noise and dispersion of the model; None if it has neither.
 
-        √(φ Σ|W| λ + noise²), in the unit of the model.
+        √(φ Σ|W| λ + noise²), in the unit of the fit.
         """
         if not hasattr(self.model, "dispersion_"):
             return None
@@ -142,17 +144,23 @@ class Subject:
     def intercept(self) -> NDArray:
         """What the model adds to activations · components (I,)."""
         none = np.zeros(self.components.shape[1])
-        return np.asarray(getattr(self.model, "intercept_", none), dtype=np.float64)
+        return np.asarray(getattr(self.model, "_intercept_of_fit", none), dtype=np.float64)
 
     @cached_property
     def amounts(self) -> NDArray:
-        """What each component puts into each sample (J, K), in the unit of the model."""
+        """What each component puts into each sample (J, K), in the unit of the fit."""
         return self.model._amounts(self.activations)
 
     @cached_property
     def units(self) -> NDArray:
-        """The scale (I,), of ones if there is none."""
-        return np.ones(self.components.shape[1]) if self.scale is None else self.scale
+        """From the unit of the fit to that of X (I,)."""
+        own = self.model.feature_scale_
+        return own if self.feature_scale is None else own * self.feature_scale
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the fit has another unit than X."""
+        return self.feature_scale is not None or self.model._is_scaled
 
     @property
     def bayesian(self) -> bool:
@@ -165,12 +173,14 @@ class Subject:
         return None if isinstance(self.model, EuclideanSNMF) else self.model._likelihood()
 
     def component_interval(self, level: float) -> Interval | None:
-        """Ends of the components' intervals (K, I), in the unit of the model, if there are any."""
+        """Ends of the components' intervals (K, I), in the unit of the fit, if there are any."""
         if self.bootstrap is not None:
-            return self.bootstrap.at(level).components
-        if not self.bayesian:
+            found = self.bootstrap.at(level).components
+        elif self.bayesian:
+            found = self.model.interval(level, n_draws=self.n_draws(1000)).components
+        else:
             return None
-        return self.model.interval(level, n_draws=self.n_draws(1000)).components
+        return Interval(*map(self.model._of_fit, found))
 
     def n_draws(self, usual: int) -> int:
         """Draws for intervals: the usual number, or fewer if the components are very large."""

@@ -53,7 +53,7 @@ class Component:
     cluster_size : int
         Samples of the fit that belong to it.
     mean_amount : float
-        What it puts into a sample, in the mean; in the unit of the model.
+        What it puts into a sample, in the mean; in the unit of the fit.
     positive : float
         Part of its positive entries in the sum of all |entries|; NaN if that is 0.
     returned : float
@@ -83,7 +83,7 @@ class HeatMap:
     values : (n, m) array
         In the unit of the data.
     strengths : (n, m) array
-        From −1 to 1: relative to the strongest of the row, in the unit of the model.
+        From −1 to 1: relative to the strongest of the row, in the unit of the fit.
     """
 
     components: Sequence[int | str]
@@ -140,7 +140,7 @@ class Components:
             n_features=len(subject.feature_names),
             with_intervals=subject.bayesian or subject.bootstrap is not None,
             n_draws=0 if subject.bootstrap is None else subject.bootstrap.n_draws,
-            scaled=subject.scale is not None,
+            scaled=subject.scaled,
         )
 
 

@@ -195,7 +195,7 @@ def _small_features(subject: Subject) -> Concern | None:
 
 
 def _looks_like_counts(subject: Subject) -> Concern | None:
-    values, scaled = subject.values, subject.scale is not None
+    values, scaled = subject.values, subject.scaled
     if values is None or scaled or subject.likelihood is None or subject.likelihood.integers:
         return None
     cells = values[~np.isnan(values)]

@@ -80,7 +80,7 @@ class Fit:
             dispersion=None if known else float(model.dispersion_),
             noise=_noise(subject),
             r2=float(model.r2_),
-            scaled=subject.scale is not None,
+            scaled=subject.scaled,
             solver=solver_of(model),
         )
 

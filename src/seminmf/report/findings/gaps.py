@@ -66,11 +66,11 @@ def _first(subject: Subject, gaps: NDArray) -> tuple[list[Gap], int]:
 
 
 def _most_uncertain(subject: Subject, gaps: NDArray) -> tuple[list[Gap], int]:
-    """Those with the widest intervals, in the unit of the model."""
+    """Those with the widest intervals, in the unit of the fit."""
     chosen = _rows_to_draw(gaps)
     data = subject.data.iloc[chosen] if hasattr(subject.data, "iloc") else subject.data[chosen]
     filled, lower, upper = (
-        np.asarray(each, dtype=np.float64)
+        subject.model._of_fit(np.asarray(each, dtype=np.float64))
         for each in subject.model.impute(
             data, return_interval=True, level=LEVEL, n_draws=subject.n_draws(200)
         )

@@ -42,7 +42,7 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Cells by residual, in the unit of the model; `n_outside` are beyond the last edges."""
+    """Cells by residual, in the unit of the fit; `n_outside` are beyond the last edges."""
 
     edges: NDArray
     counts: NDArray
@@ -69,7 +69,7 @@ class Residuals:
     histogram : Histogram or None
         None if all residuals are 0.
     scaled : bool
-        Whether the unit of the model is not that of the data.
+        Whether the unit of the fit is not that of the data.
     """
 
     rmse: float
@@ -96,7 +96,7 @@ class Residuals:
             features=_worst_features(subject, residuals, deviations, standardised),
             samples=_worst_samples(subject, residuals, deviations, standardised),
             histogram=_histogram(residuals),
-            scaled=subject.scale is not None,
+            scaled=subject.scaled,
         )
 
 
