@@ -313,7 +313,8 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         samples = self._solved(X)
         expected = self._expected(samples)
         there = X if isinstance(X, Mapping) else expected
-        return {name: (samples.arrays[name], expected[name]) for name in expected if name in there}
+        arrays = {name: own for name, own in samples.arrays.items() if name in there}
+        return {name: (dense_of(own), expected[name]) for name, own in arrays.items()}
 
     def _expected(self, samples: Samples) -> dict[str, NDArray]:
         """The tensors that the factors of samples stand for."""
