@@ -36,7 +36,7 @@ from .tensor_labels import given_factors
 from .tensor_levels import Wanted, wanted, without_noise
 from .tensor_noise import Found, find_noise
 from .tensor_results import TensorResults
-from .tensor_samples import can_solve, solved
+from .tensor_samples import can_solve, is_large, sample_factors, solved
 from .transaction import fits
 
 # Rate of free factors where nothing is known of noise: the paper's.
@@ -312,7 +312,7 @@ class BaseSNTF(TensorResults):
     ) -> Result:
         """Solve for the samples' factors, so that they are those that `transform` would return."""
         fitted = fitted._replace(state=result.state)
-        if not can_solve(fitted):
+        if not can_solve(fitted) or is_large(fitted.model, sample_factors(fitted.model.plan)):
             return result
         state = solved(fitted, arrays, executor, variational=self._variational).fitted.state
         return result.ending_with(state, self._algorithm.evaluate(problem, state))

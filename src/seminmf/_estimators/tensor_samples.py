@@ -92,7 +92,7 @@ def solved(
     fitted = fitted._replace(model=model, factors=factors)
     # The row problem of a posterior is for atoms that sum to 1.
     exposed = variational and any(factor.exposed for factor in factors if factor.name in names)
-    by_rows = _are_rows(model, names) and not exposed and not _is_large(model, names)
+    by_rows = _are_rows(model, names) and not exposed and not is_large(model, names)
     solve = _solve_rows if by_rows else _solve_by_steps
     state = solve(fitted, whole, names, executor, variational)
     return Samples(fitted._replace(state=state), whole)
@@ -153,7 +153,7 @@ def _are_rows(model: Blueprint, names: Sequence[str]) -> bool:
     return all(one.role.is_free and one.sample is not None and one.signs == 1 for one in layouts)
 
 
-def _is_large(model: Blueprint, names: Sequence[str]) -> bool:
+def is_large(model: Blueprint, names: Sequence[str]) -> bool:
     """Whether what the samples' factors are multiplied by would not go into memory."""
     columns = sum(math.prod(model.layout(name).shape[1:]) for name in names)
     features = max(

@@ -25,6 +25,8 @@ from .language import Observation, Term, Use
 _SIGN = "±"
 # Cells of data that may be copied in another order, for speed.
 MOST_COPIED = 1 << 25
+# Numbers of Θ that are as good as none beside so many cells.
+_MOST_ATOMS = 1 << 22
 # Cells and least rows of a block of the E-step.
 _CELLS_AT_ONCE, _LEAST_ROWS = 1 << 14, 4
 # A letter of the data in an operand that has row and feature letters is a column, too.
@@ -298,7 +300,9 @@ def _cost(
     n_columns = sum(side[0] for side in sides)
     at_once = max(_LEAST_ROWS, _CELLS_AT_ONCE // n_features)
     overhead = 14 / at_once + 70 / n_features + 140 / n_rows
-    return turned and n_cells > MOST_COPIED, 28 + n_columns * (1 + overhead), turned
+    large = n_cells > MOST_COPIED
+    wide = 2 * n_columns * n_features > _MOST_ATOMS
+    return large and turned, large and wide, 28 + n_columns * (1 + overhead), turned
 
 
 def _choose_sides(
