@@ -188,7 +188,13 @@ def _timed(X: NDArray, n_components: int) -> Iterator[tuple[str, Callable[[int],
 
 
 def _fit(X: NDArray, n_components: int, likelihood: str, n_iterations: int) -> None:
-    options = {"likelihood": likelihood, "acceleration": None, "tol": 0, "n_jobs": 1}
+    options = {
+        "likelihood": likelihood,
+        "solver": "em",
+        "acceleration": None,
+        "tol": 0,
+        "n_jobs": 1,
+    }
     if likelihood == "real":
         options["dispersion"] = 0.0
     model = SkellamSNTF(CP, n_components, signed="jr", random_state=0, **options)

@@ -8,7 +8,12 @@ import sys
 from importlib.metadata import files
 from pathlib import Path
 
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+
 import seminmf
+
+# The imputer is imported above because sphinx-gallery looks for the names that examples use, which
+# scikit-learn hides until it is, and no example runs with plot_gallery=0.
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))

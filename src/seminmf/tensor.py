@@ -50,9 +50,14 @@ class SkellamSNTF(BaseSNTF):
         amount in units of the noise, and 1e-3 without noise.
     atom_shape_prior : float, array-like or dict, default=1.0
         Shape of the Dirichlet prior of factors that sum to 1.
+    solver : {"newton", "em"}, default="newton"
+        "newton" takes Newton steps as well, for all factors of a letter of the data at once, after
+        the first iterations of EM. It falls back to EM where the model has no such rows, with
+        sample weights, for data that are sparse, large or not in memory, and for factors that are
+        frozen in part or have a prior shape other than 1.
     acceleration : {"squarem", "parabolic", None}, default="squarem"
-        How EM is extrapolated. An iteration is then a cycle of three or four passes over the data;
-        the objective never falls.
+        How either is extrapolated. An iteration is then a cycle of three or four passes over the
+        data; the objective never falls.
     n_init : int or "auto", default="auto"
         Number of random starts, of which the best is kept. "auto" is 5 where noise is sought, and
         else 1.
@@ -86,6 +91,11 @@ class SkellamSNTF(BaseSNTF):
         R² of the observed cells, each tensor in units of its mean square.
     r2_drop_ : dict of ndarray
         By latent letter: what R² falls by when one of its values is taken out.
+    component_stability_ : dict of ndarray
+        By latent letter: mean cosine of each of its values with its match in the other starts; NaN
+        for a single start. For CP it is that of two terms as tensors.
+    solver_ : {"newton", "em"}
+        The solver that was used.
     objective_ : float
         Log-posterior at the end, constants dropped.
     objectives_ : ndarray of shape (n_iter_ + 1,)
@@ -154,6 +164,9 @@ class BayesianSkellamSNTF(BaseSNTF):
         Gamma prior of free factors; rates must be above 0.
     atom_shape_prior : float, array-like or dict, default=1.0
         Shape of the Dirichlet prior of factors that sum to 1.
+    solver : {"newton", "em"}, default="newton"
+        How the noise is sought: with Newton steps at the end, or without. The posterior is found by
+        VBEM in either case.
     acceleration : {"squarem", "parabolic", None}, default="squarem"
         How VBEM is extrapolated; the bound never falls.
     n_init : int or "auto", default="auto"
@@ -184,7 +197,7 @@ class BayesianSkellamSNTF(BaseSNTF):
         Normalised evidence lower bound (ELBO).
     lower_bounds_ : ndarray of shape (n_iter_ + 1,)
         Its values from the start to the end.
-    r2_, r2_drop_, n_iter_, converged_, stop_reason_, dispersion_, noise_
+    r2_, r2_drop_, component_stability_, n_iter_, converged_, stop_reason_, dispersion_, noise_
         As for `SkellamSNTF`.
 
     Notes

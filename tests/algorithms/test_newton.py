@@ -290,18 +290,16 @@ def test_iterations_on_stored_cells_are_those_on_all(dispersion, at_once, monkey
     monkeypatch.setattr(newton, "_features_at_once", lambda problem: min(30, at_once))
     failed = []
     monkeypatch.setattr(newton, "_failed", _counting(newton._failed, failed))
-    options = {"dispersion": dispersion, "random_state": 0, "max_iter": 150, "tol": 1e-12}
+    options = {"dispersion": dispersion, "random_state": 0, "max_iter": 80, "tol": 1e-6}
     dense = SkellamSNMF(3, **options).fit(X)
     n_dense = len(failed)
     few = SkellamSNMF(3, **options).fit(kinds.stored(X))
-    # Next to noise a fit starts at its optimum, where gains are so small that rounding decides.
-    starts_at_optimum = dispersion == "auto"
-    n = min(len(few.objectives_), len(dense.objectives_))
-    rtol = 1e-7 if starts_at_optimum else 1e-9
-    assert_allclose(few.objectives_[:n], dense.objectives_[:n], rtol=rtol)
-    assert starts_at_optimum or len(failed) == 2 * n_dense
+    if dispersion == 0.0:  # next to noise rounding decides on the last digits that are gained
+        assert_allclose(few.objectives_, dense.objectives_, rtol=1e-9)
+        assert len(failed) == 2 * n_dense
     in_chunks = SkellamSNMF(3, **options).fit(kinds.stored_chunks(X))
-    assert in_chunks.objective_ == pytest.approx(dense.objective_, rel=1e-6)
+    for model in (few, in_chunks):
+        assert model.objective_ == pytest.approx(dense.objective_, rel=1e-6)
 
 
 def _counting(function, calls):

@@ -9,10 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from tensors import CASES
 
 from seminmf import BayesianSkellamSNTF, SkellamSNTF, load, plot
+from seminmf._algorithms import tensor as algorithms
 from seminmf._algorithms import tensor_em
+from seminmf._data import tensors
+from seminmf._estimators import tensor_data
+from seminmf._model import split
 
 KINDS = [SkellamSNTF, BayesianSkellamSNTF]
 CP = "nr,jr,kr->njk"
@@ -332,10 +337,82 @@ def test_wrong_data_are_told(X, sentence):
         SkellamSNTF(CP, 2, signed="jr").fit(X)
 
 
-def test_sparse_data_are_told():
-    X = sparse.coo_array(np.eye(4))
-    with pytest.raises(TypeError, match="X must be dense; found a coo_array"):
-        SkellamSNTF("nr,jr->nj", 2, signed="jr").fit(X)
+# So few iterations that rounding does not grow.
+FEW = {"tol": 0, "max_iter": 5}
+
+
+def _same_fits(first, second, rtol=1e-6):
+    assert_allclose(getattr(first, first._trace[0]), getattr(second, first._trace[0]), rtol=rtol)
+    for name, factor in first.factors_.items():
+        assert_allclose(second.factors_[name], factor, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_stored_cells_are_an_array_with_gaps(kind):
+    X = CASES["CP"].data("integer", False)
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = np.nan
+    stored = sparse.coo_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), shape=X.shape)
+    options = {"signed": "jr", "solver": "em", "dispersion": 0.0, "random_state": 0, **FEW}
+    dense, few = (kind(CP, 2, **options).fit(array) for array in (X, stored))
+    _same_fits(dense, few)
+    assert_allclose(few.transform(stored), dense.transform(X), rtol=1e-4, atol=1e-6)
+    assert_allclose(few.impute(stored), dense.impute(X), rtol=1e-3, atol=1e-4)
+    assert few.score(stored) == pytest.approx(dense.score(X), rel=1e-5)
+    noisy_fit = kind(CP, 2, signed="jr", random_state=0, n_init=1, max_iter=20).fit(stored)
+    assert noisy_fit.solver_ == "em"
+    assert np.isfinite(noisy_fit.noise_).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_stored_cells_of_a_convolution():
+    X = CASES["convolutive"].data("real", True)
+    stored = sparse.coo_array((X[~np.isnan(X)], np.nonzero(~np.isnan(X))), shape=X.shape)
+    case, options = (
+        CASES["convolutive"],
+        {"solver": "em", "dispersion": 0.0, "random_state": 0, **FEW},
+    )
+    dense, few = (
+        SkellamSNTF(case.model, case.n_components, signed=case.signed, **options).fit(x)
+        for x in (X, stored)
+    )
+    _same_fits(dense, few)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", ["memmap", "h5py", "zarr", "dask"])
+def test_arrays_on_disk_are_read_in_slices(kind, tmp_path, monkeypatch):
+    X = CASES["CP"].data("real", True)
+    if kind == "memmap":
+        np.save(tmp_path / "X.npy", X)
+        on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
+    elif kind == "h5py":
+        file = pytest.importorskip("h5py").File(tmp_path / "X.h5", "w")
+        on_disk = file.create_dataset("X", data=X, chunks=(2, 5, 4))
+    elif kind == "zarr":
+        on_disk = pytest.importorskip("zarr").array(X, chunks=(2, 5, 4))
+    else:
+        on_disk = pytest.importorskip("dask.array").from_array(X, chunks=(3, -1, -1))
+    monkeypatch.setattr(split, "MOST_COPIED", 1)
+    options = {"signed": "jr", "solver": "em", "dispersion": 0.0, "random_state": 0, **FEW}
+    memory = SkellamSNTF(CP, 2, **options).fit(X)
+    _same_fits(memory, SkellamSNTF(CP, 2, **options).fit(on_disk))
+    monkeypatch.setattr(tensor_data, "LARGE", 1)
+    for module, name in ((tensors, "_BLOCK"), (algorithms, "_READ")):
+        monkeypatch.setattr(module, name, 50)
+    sliced = SkellamSNTF(CP, 2, **options).fit(on_disk)
+    _same_fits(memory, sliced)
+    assert_allclose(sliced.transform(on_disk), memory.transform(X), rtol=1e-4, atol=1e-6)
+
+
+def test_a_wrong_number_on_disk_is_told_with_its_place(monkeypatch):
+    monkeypatch.setattr(tensor_data, "LARGE", 1)
+    monkeypatch.setattr(tensors, "_BLOCK", 8)
+    X = np.zeros((6, 2, 2))
+    X[4, 1, 0] = np.inf
+    X = pytest.importorskip("dask.array").from_array(X)
+    with pytest.raises(ValueError, match=re.escape("found inf at index (4, 1, 0)")):
+        SkellamSNTF(CP, 2, signed="jr").fit(X)
 
 
 def test_factors_are_drawn_by_name():
@@ -377,3 +454,58 @@ def test_transform_needs_factors_of_the_samples():
     model = SkellamSNTF(case.model, 2, signed="r", likelihood="integer", tol=1e-2).fit(X)
     with pytest.raises(ValueError, match="transform needs factors that belong to the samples"):
         model.transform(X)
+
+
+def _with_intercept(random):
+    activations, maps = random.gamma(0.7, size=(60, 2)), random.normal(size=(12, 2))
+    courses = random.gamma(1, size=(8, 2))
+    X = np.einsum("nr,jr,kr->njk", activations, maps, courses) + 5
+    return X + 0.3 * random.normal(size=X.shape)
+
+
+def test_columns_of_ones_that_stay_are_an_intercept():
+    X = _with_intercept(np.random.default_rng(0))
+    ones = {}
+    for name, size in (("nr", 60), ("kr", 8)):
+        ones[name] = np.full((size, 3), np.nan)
+        ones[name][:, 2] = 1
+    model = SkellamSNTF("nr,jr,kr->njk", 3, signed="jr", random_state=0, n_init=2)
+    model.fit(X, factors=ones, frozen={"nr": [2], "kr": [2]})
+    assert_allclose(model.factors_["jr"][:, 2], 5, atol=0.25)
+    assert_allclose(model.factors_["nr"][:, 2], 1)
+    assert_allclose(model.noise_, 0.3, rtol=0.15)
+
+
+def test_a_frozen_term_of_ones_is_an_intercept():
+    X = _with_intercept(np.random.default_rng(1))
+    model = SkellamSNTF("nr,jr,kr + n,j,k -> njk", 2, signed="jr", random_state=0, n_init=2)
+    model.fit(X, factors={"n": np.ones(60), "k": np.ones(8)}, frozen={"n": True, "k": True})
+    assert_allclose(model.factors_["j"], 5, atol=0.25)
+    assert_allclose(model.noise_, 0.3, rtol=0.15)
+
+
+def test_newton_goes_further_than_em_and_says_what_it_was():
+    random = np.random.default_rng(0)
+    X = np.einsum("nr,jr,kr->njk", *(random.gamma(1, size=(size, 3)) for size in (20, 9, 8)))
+    X += random.normal(size=X.shape)
+    options = {"dispersion": 0.0, "tol": 0, "max_iter": 40, "random_state": 0}
+    fits = {}
+    for solver in ("newton", "em"):
+        model = SkellamSNTF("nr,jr,kr->njk", 3, signed="jr", solver=solver, **options)
+        with pytest.warns(ConvergenceWarning):
+            fits[solver] = model.fit(X)
+        assert model.solver_ == solver
+    assert fits["newton"].objective_ > fits["em"].objective_
+    weighted = SkellamSNTF("nr,jr,kr->njk", 3, signed="jr", **options)
+    with pytest.warns(ConvergenceWarning):
+        assert weighted.fit(X, sample_weight=np.arange(1, 21)).solver_ == "em"
+
+
+def test_several_starts_say_how_stable_components_are():
+    random = np.random.default_rng(0)
+    X = np.einsum("nr,jr,kr->njk", *(random.gamma(0.5, size=(size, 2)) for size in (20, 9, 8)))
+    X += 0.01 * random.normal(size=X.shape)
+    model = SkellamSNTF("nr,jr,kr->njk", 2, signed="jr", n_init=3, random_state=0).fit(X)
+    assert (model.component_stability_["r"] > 0.99).all()
+    single = SkellamSNTF("nr,jr,kr->njk", 2, signed="jr", n_init=1, random_state=0).fit(X)
+    assert np.isnan(single.component_stability_["r"]).all()

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from pages import HOSTILE
+from scipy import sparse
 from tensors import CASES
 
 from seminmf import BayesianSkellamSNTF, SkellamSNTF, plot
@@ -172,6 +173,15 @@ def test_all_models_are_explained_and_drawn(name):
     if name == "tied":  # as `transform` does
         with pytest.raises(ValueError, match="factors that belong to the samples"):
             report(model, X)
+
+
+def test_stored_cells_alone_are_explained():
+    random = np.random.default_rng(4)
+    cells = np.where(random.random((12, 6)) < 0.6, random.poisson(3, size=(12, 6)) + 1.0, 0)
+    X = sparse.csr_array(cells)
+    model = fit(X, "nr,jr->nj", 2, ())
+    assert f"{np.sum(cells == 0):,}" in Reader(report(model, X)).texts
+    assert plot.reconstruction(model, X).get_title().startswith("R²")
 
 
 def test_what_is_worth_a_look():

@@ -198,7 +198,7 @@ def step(problem: Problem, state: NewtonState) -> tuple[NewtonState, Info]:
     momentum = state.momentum
     if state.failures == 0:
         momentum = min(_GROWTH * momentum, _MOST_MOMENTUM)
-    atoms = proposal.atoms.astype(np.float64)
+    atoms = proposal.atoms.astype(np.float64, copy=False)
     terms = prior_terms(problem, found.rate_sum, found.excess, atoms)
     moves, features = _moves(problem, activations, found, terms, atoms)
     following = NewtonState(
@@ -620,5 +620,6 @@ def _unnormalised(state: NewtonState) -> NDArray:
 
 def moved(atoms: NDArray, moves: NDArray) -> NDArray:
     """Atoms after a step, not below 0."""
-    atoms = np.maximum(atoms + moves, 0)
-    return np.where(atoms < _NO_ATOM, 0, atoms)
+    atoms = atoms + moves
+    atoms[atoms < _NO_ATOM] = 0
+    return atoms

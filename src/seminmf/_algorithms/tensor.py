@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from .problem import Problem
 
 # Numbers of Λ that are there at a time.
 _BLOCK = 1 << 22
+# Numbers of X that are read at a time.
+_READ = 1 << 24
 
 
 class NoiseColumn(NamedTuple):
@@ -53,8 +55,11 @@ class Table(NamedTuple):
     def blocks(self) -> Iterator[slice]:
         """Cells of the first row letter, in blocks for which Λ is not too large."""
         n_cells = self.split.shape[0]
-        per_cell = self.split.n_rows // n_cells * self.split.n_columns
-        step = max(1, _BLOCK // per_cell)
+        each = self.split.n_rows // n_cells
+        step = max(1, _BLOCK // (each * self.split.n_columns))
+        source = self.problem.data.source
+        if not source.in_memory and not source.stores_cells:
+            step = min(step, max(1, _READ // (each * self.split.n_features)))
         for start in range(0, n_cells, step):
             yield slice(start, min(start + step, n_cells))
 
@@ -138,6 +143,8 @@ class TensorProblem:
 
     model: TensorModel
     tables: tuple[Table, ...]
+    # What Newton's method goes over in turn (`tensor_newton.Mode`).
+    modes: tuple[Any, ...] = ()
 
     @property
     def dtype(self) -> np.dtype:

@@ -1,20 +1,21 @@
-"""The search for the noise of tensors: EM cycles, with the noise found anew from the residuals.
+"""The search for the noise of tensors: the noise is found anew from the residuals of the factors.
 
-It begins with all being noise. A round is a cycle of SQUAREM on the factors; every few rounds the
-variance of the noise is that of the residuals, and the dispersion follows it. What is maximised is
-−½ Σ ln σ² over all observed cells, by which starts can be compared.
+It begins with all being noise. A round is a cycle of SQUAREM on the factors, or for the best of
+several starts a Newton step; every few rounds the variance of the noise is that of the residuals,
+and the dispersion follows it. What is maximised is −½ Σ ln σ² over all observed cells, by which
+starts can be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import tensor_em
+from . import tensor_em, tensor_newton
 from .acceleration import AcceleratedState, squarem
 from .loop import Info, Stopping
 from .tensor import Table, TensorProblem
@@ -45,11 +46,21 @@ class NoiseStopping(Stopping):
 
     __slots__ = ()
 
+    least_rounds: ClassVar[int] = _LEAST_ROUNDS
+
     def is_met(self, objectives: list[float]) -> bool:
         """Whether it does."""
-        return len(objectives) > _LEAST_ROUNDS and abs(
+        return len(objectives) > max(self.least_rounds, self.window) and abs(
             objectives[-1] - objectives[-1 - self.window]
         ) <= self.tol * abs(objectives[-1] - objectives[0] + 1.0)
+
+
+class EndStopping(NoiseStopping):
+    """The same for a search that goes on from where another one ended."""
+
+    __slots__ = ()
+
+    least_rounds: ClassVar[int] = 0
 
 
 @dataclass(frozen=True)
@@ -66,12 +77,15 @@ class NoiseSearch:
         Of each tensor, the letter whose values have their own noise; "" for those that have none.
     share_fitted : float
         How many numbers are fitted for each observed cell.
+    by_newton : bool
+        Whether a round is a Newton step, for factors that have rows.
     """
 
     problem_at: Callable[[Any], TensorProblem]
     rescale: Callable[[Any, Any, Any], Any]
     letters: tuple[str, ...]
     share_fitted: float
+    by_newton: bool = False
 
     def start(self, problem: Any, point: NoiseState) -> NoiseState:
         """The point itself."""
@@ -84,9 +98,13 @@ class NoiseSearch:
     def step(self, problem: Any, state: NoiseState) -> tuple[NoiseState, Info]:
         """One round."""
         own = self.problem_at(state.variances)
-        following, _ = squarem(tensor_em, own, AcceleratedState(state.point, state.reach))
+        reach = state.reach
+        if self.by_newton:
+            point, _ = tensor_newton.sweep_all(own, state.point)
+        else:
+            (point, reach), _ = squarem(tensor_em, own, AcceleratedState(state.point, reach))
         objective = self.evaluate(problem, state)
-        point, variances = following.point, state.variances
+        variances = state.variances
         if state.age % _EVERY == _EVERY - 1:
             found = [
                 self._variance(table, point, letter, before, state.age)
@@ -94,7 +112,7 @@ class NoiseSearch:
             ]
             point = self.rescale(point, variances, found)
             variances = type(variances)(*found)
-        return NoiseState(point, following.reach, variances, state.age + 1), Info(objective)
+        return NoiseState(point, reach, variances, state.age + 1), Info(objective)
 
     def evaluate(self, problem: Any, state: NoiseState) -> float:
         """−½ mean ln σ² of the cells."""

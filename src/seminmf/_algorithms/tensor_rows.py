@@ -1,7 +1,9 @@
-"""The factors of the samples, given all others: each sample is the row problem of matrices.
+"""The factors of one letter, given all others: each of its values is the row problem of matrices.
 
-That is so where every term has one factor with an axis of samples, which is free and not signed.
-Features of all observed tensors then stand beside each other, and so do the cells of these factors.
+That is so where every term has one factor with the letter. Features of all observed tensors then
+stand beside each other, and so do the cells of these factors. For the samples' letter the factors
+are those that `transform` seeks; for the other letters of the data they are what Newton's method
+goes over in turn.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from .._data.dense import DenseSource
 from .._data.source import Data
 from .._data.summary import summarise_rows
-from .._model.factors import TensorFactor
+from .._model.factors import Layout, TensorFactor
 from .._model.model import Background, Model, Priors
 from .._model.penalties import Penalty
 from .._model.priors import Gamma
@@ -25,27 +27,43 @@ from .problem import Problem
 from .tensor import Table
 
 
-class SampleColumns(NamedTuple):
-    """The cells of the samples' factors, one after the other.
+def as_rows(layout: Layout, letter: str, array: NDArray) -> NDArray:
+    """An array inside as (values of the letter, all other cells)."""
+    turned = np.moveaxis(array.reshape(layout.full_shape), layout.place_of(letter), 0)
+    return turned.reshape(len(turned), -1)
+
+
+def from_rows(layout: Layout, letter: str, rows: NDArray) -> NDArray:
+    """The array inside of `as_rows`."""
+    place, shape = layout.place_of(letter), list(layout.full_shape)
+    n_values = shape.pop(place)
+    turned = np.moveaxis(rows.reshape(n_values, *shape), 0, place)
+    return np.ascontiguousarray(turned).reshape(layout.shape)
+
+
+class RowColumns(NamedTuple):
+    """The cells of the factors of a letter, one after the other.
 
     Attributes
     ----------
+    letter : str
     first : dict of int
         The first column of each factor, by its number.
     n_columns : int
     """
 
+    letter: str
     first: dict[int, int]
     n_columns: int
 
     @classmethod
-    def of(cls, factors: Mapping[int, TensorFactor]) -> SampleColumns:
+    def of(cls, letter: str, layouts: Mapping[int, Layout]) -> RowColumns:
         """For these factors."""
         first, n_columns = {}, 0
-        for n, factor in factors.items():
+        for n, layout in layouts.items():
             first[n] = n_columns
-            n_columns += factor.layout.shape[1]
-        return cls(first, n_columns)
+            n_columns += layout.n_cells // layout.full_shape[layout.place_of(letter)]
+        return cls(letter, first, n_columns)
 
 
 def solve_samples(
@@ -59,40 +77,64 @@ def solve_samples(
     `tables` have the samples as rows, and these factors alone on the left; `point` has all others,
     or their geometric means.
     """
-    columns = SampleColumns.of(factors)
-    atoms = np.concatenate([_atoms(one, columns, point) for one in tables], axis=2)
-    problem = _row_problem(tables, columns, _joint_prior(factors))
+    (letter,) = tables[0].split.rows
+    columns = RowColumns.of(letter, {n: factor.layout for n, factor in factors.items()})
+    atoms = row_atoms(tables, columns, point)
+    data = row_data(tables)
+    problem = row_problem(tables, columns.n_columns, data, _joint_prior(factors))
     values = solve(problem, kind, atoms).activations
     n_columns = {n: factor.layout.shape[1] for n, factor in factors.items()}
     return problem, {n: values[:, at : at + n_columns[n]] for n, at in columns.first.items()}
 
 
-def _row_problem(tables: Sequence[Table], columns: SampleColumns, prior: Gamma) -> Problem:
-    """All observed tensors as one matrix, each in its own unit."""
-    first = tables[0].problem
-    kind, executor = type(first.model.likelihood), first.executor
+def row_data(tables: Sequence[Table]) -> Data:
+    """All observed tensors as one matrix: a single one as it is, several each in its own unit."""
+    first = tables[0].problem.data
+    if len(tables) == 1:
+        return first
     parts = []
     for table in tables:
         source = table.problem.data.source
         unit = source.dtype.type(table.problem.model.likelihood.unit)
         parts.append(source.rows(0, source.shape[0]) / unit)
     X = np.concatenate(parts, axis=1)
-    noise = np.concatenate([_noise(table) for table in tables])
-    data = Data(DenseSource(X), summarise_rows(X), first.data.weights)
+    return Data(DenseSource(X), summarise_rows(X), first.weights)
+
+
+def row_problem(
+    tables: Sequence[Table],
+    n_columns: int,
+    data: Data,
+    prior: Gamma,
+    known: NDArray | None = None,
+) -> Problem:
+    """The problem of the rows of `row_data`; `known` (2, features) are rates that all rows have."""
+    first = tables[0].problem
+    likelihood = first.model.likelihood
+    if len(tables) > 1:
+        likelihood = likelihood._replace(unit=1.0, dispersion=1.0)
+    noise = np.concatenate([_noise(table) for table in tables], axis=1)
+    if not noise.any():
+        noise = np.zeros((1, 1))
+    intercept = np.zeros(1)
+    if known is not None and known.any():
+        noise, intercept = noise + known.mean(axis=0), known[0] - known[1]
     model = Model.of(
-        kind(1.0, 1.0),
+        likelihood,
         Priors(prior, first.model.atoms.prior),
-        np.zeros(columns.n_columns, dtype=bool),
+        np.zeros(n_columns, dtype=bool),
     )
-    background = Background(noise[None], np.zeros(1))
-    return Problem(model._replace(background=background), data, executor)
+    background = Background(noise, intercept)
+    return Problem(model._replace(background=background), data, first.executor)
 
 
 def _noise(table: Table) -> NDArray:
+    """Rates of the noise (rows, features), or (1, features) if rows do not differ."""
     n_features = table.split.n_features
     if table.noise is None:
-        return np.zeros(n_features)
-    return np.broadcast_to(table.noise.left[0] * table.noise.right, n_features)
+        return np.zeros((1, n_features))
+    left, right = table.noise.left, np.broadcast_to(table.noise.right, n_features)
+    return left[:1, None] * right if np.all(left == left[0]) else left[:, None] * right
 
 
 def _joint_prior(factors: Mapping[int, TensorFactor]) -> Gamma:
@@ -112,13 +154,14 @@ def _joint_prior(factors: Mapping[int, TensorFactor]) -> Gamma:
     )
 
 
-def _atoms(table: Table, columns: SampleColumns, point: Sequence[NDArray]) -> NDArray:
-    """What each cell of the samples' factors is multiplied by in this tensor."""
+def row_atoms(tables: Sequence[Table], columns: RowColumns, point: Sequence[NDArray]) -> NDArray:
+    """What each cell of the letter's factors is multiplied by, (2, columns, features)."""
+    return np.concatenate([_atoms(one, columns, point) for one in tables], axis=2)
+
+
+def _atoms(table: Table, columns: RowColumns, point: Sequence[NDArray]) -> NDArray:
+    """The same in one tensor."""
     split = table.split
-    ones = [
-        np.ones((1, *array.shape[1:])) if n in columns.first else array
-        for n, array in enumerate(point)
-    ]
     right = split.right(point)
     atoms = np.zeros((2, columns.n_columns, split.n_features))
     start = 0
@@ -126,37 +169,41 @@ def _atoms(table: Table, columns: SampleColumns, point: Sequence[NDArray]) -> ND
         stop = start + term.n_columns
         number, order = _places(split, n, columns)
         # The rest of the left side, such as the shares of the term.
-        rest = _of_one_sample(split, n, ones, number).reshape(-1)
+        rest = _of_one_value(split, n, point, number, columns.letter).reshape(-1)
         # No cell is twice in a term.
         atoms[:, order] += rest[:, None] * right[:, start:stop]
         start = stop
     return atoms
 
 
-def _of_one_sample(split: Split, n: int, ones: Sequence[NDArray], number: int) -> NDArray:
-    """The product on the left of a term for one sample, where its own factor is 1."""
+def _of_one_value(
+    split: Split, n: int, point: Sequence[NDArray], number: int, letter: str
+) -> NDArray:
+    """The product on the left of a term for one value of the letter, where its factor is 1."""
     side = split.terms[n].left
-    views = tuple(
-        view._replace(layout=view.layout._replace(sizes=_one(view)))
-        if view.factor == number
-        else view
-        for view in side.views
-    )
-    return side._replace(views=views).of(ones)
+    ones = list(point)
+    views = []
+    for view in side.views:
+        if view.factor == number:
+            layout = view.layout.with_size(letter, 1)
+            ones[number], view = np.ones(layout.n_cells), view._replace(layout=layout)
+        views.append(view)
+    fixed = tuple((array, labels) for array, labels in side.fixed if letter not in labels)
+    return side._replace(views=tuple(views), fixed=fixed).of(ones)
 
 
-def _one(view: View) -> tuple[int, ...]:
-    """Sizes with one sample only."""
-    sample = view.layout.sample
-    return tuple(1 if n == sample else size for n, size in enumerate(view.layout.sizes))
-
-
-def _places(split: Split, n: int, columns: SampleColumns) -> tuple[int, NDArray]:
-    """The samples' factor of a term, and which of all columns each column of the term is."""
+def _places(split: Split, n: int, columns: RowColumns) -> tuple[int, NDArray]:
+    """The factor of the letter in a term, and which of all columns each column of the term is."""
     side = split.terms[n].left
     view = next(view for view in side.views if view.factor in columns.first)
-    labels = view.labels[1:]
-    lengths = [view.layout.sizes[m] for m in view.layout.order if m >= 0][1:]
-    cells = np.arange(int(np.prod(lengths))).reshape(lengths)
+    labels, shape = list(_labels(view)), list(view.shape)
+    place = labels.index(columns.letter)
+    del labels[place], shape[place]
+    cells = np.arange(int(np.prod(shape))).reshape(shape)
     order = [labels.index(label) for label in side.output[1:]]
     return view.factor, columns.first[view.factor] + cells.transpose(order).reshape(-1)
+
+
+def _labels(view: View) -> tuple[str, ...]:
+    """Labels of the axes of the factor itself, without those of lags."""
+    return view.labels[: len(view.shape)]

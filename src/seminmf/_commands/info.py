@@ -11,7 +11,7 @@ from .._views.concerns import Concern, about_model, about_tensors
 from ..io import LEARNER
 from . import formats
 from .models import components_table, is_tensor_model, load_file, summary, tensor_summary
-from .output import print_json, printable
+from .output import folded, print_json, printable
 
 
 def info(model: str, out: str | None, as_json: bool) -> None:
@@ -36,9 +36,9 @@ def info(model: str, out: str | None, as_json: bool) -> None:
         for name, value in said.items():
             if name == "concerns" or (isinstance(value, float) and math.isnan(value)):
                 continue  # said at the end, or nothing to say
-            print(printable(f"{name.replace('_', ' ')}: {_in_words(value)}"))
+            print(folded(printable(f"{name.replace('_', ' ')}: {_in_words(value)}")))
         for concern in said.get("concerns", ()):
-            print(f"worth a look: {concern}")
+            print(folded(printable(f"worth a look: {concern}")))
 
 
 def _in_sentences(concerns: list[Concern]) -> list[str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +32,21 @@ def say(text: str) -> None:
 def printable(text: str) -> str:
     """The text without what could steer a terminal: names may come from anywhere."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def width() -> int | None:
+    """How many characters a line of standard output may have, if somebody looks at it."""
+    if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
+        return None
+    return max(shutil.get_terminal_size().columns, 20)
+
+
+def folded(text: str) -> str:
+    """A line in as many as it takes."""
+    columns = width()
+    if columns is None:
+        return text
+    return textwrap.fill(text, columns, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def show_progress() -> bool:

@@ -10,7 +10,7 @@ from ..selection import select_n_components
 from . import formats
 from .models import check_scale
 from .options import ModelOptions, TableOptions
-from .output import print_json, show_progress, spoken_warnings
+from .output import folded, print_json, show_progress, spoken_warnings, width
 from .tables import read_table
 
 
@@ -57,4 +57,12 @@ def select(
         said = {"best": result.best, "clear": result.clear, "verdict": result.verdict}
         print_json(said | {"table": rows, "warnings": warnings})
     elif wanted.out != formats.STANDARD:
-        print(result)
+        first, *rows = repr(result).splitlines()
+        columns = width()
+        if columns is not None and max(map(len, rows)) > columns:
+            rows = [
+                result.table.to_string(
+                    index=False, float_format="{:.6g}".format, line_width=columns
+                )
+            ]
+        print(folded(first), *rows, sep="\n")

@@ -16,8 +16,10 @@ from .._algorithms.acceleration import METHODS as ACCELERATIONS
 from .._algorithms.acceleration import accelerate
 from .._algorithms.loop import Result, Stopping
 from .._algorithms.tensor import TensorProblem
+from .._algorithms.tensor_newton import TensorNewton
 from .._algorithms.tensor_start import start
 from .._data.executor import local_executor
+from .._data.tensors import blocks_of
 from .._model.language import Plan, read, sizes_of
 from .._model.likelihoods import Dispersed, Real
 from .._numerics.compiled import announced
@@ -25,7 +27,7 @@ from . import validation as check
 from .checkpoint import unlocks_checkpoint
 from .runs import Best, Runner
 from .tensor_build import Blueprint, PriorValues, blueprint
-from .tensor_cells import drops, explained
+from .tensor_cells import drops, explained, stability
 from .tensor_data import open_tensors
 from .tensor_draft import Draft, Observed, observe
 from .tensor_fitted import Fitted, point_of, with_dispersion
@@ -34,7 +36,7 @@ from .tensor_labels import given_factors
 from .tensor_levels import Wanted, wanted, without_noise
 from .tensor_noise import Found, find_noise
 from .tensor_results import TensorResults
-from .tensor_samples import can_solve, solved
+from .tensor_samples import can_solve, is_large, sample_factors, solved
 from .transaction import fits
 
 # Rate of free factors where nothing is known of noise: the paper's.
@@ -68,6 +70,7 @@ class BaseSNTF(TensorResults):
         activation_shape_prior: Any = 1.0,
         activation_rate_prior: Any = "auto",
         atom_shape_prior: Any = 1.0,
+        solver: str = "newton",
         acceleration: str | None = "squarem",
         n_init: int | str = "auto",
         max_iter: int = 3000,
@@ -87,6 +90,7 @@ class BaseSNTF(TensorResults):
         self.activation_shape_prior = activation_shape_prior
         self.activation_rate_prior = activation_rate_prior
         self.atom_shape_prior = atom_shape_prior
+        self.solver = solver
         self.acceleration = acceleration
         self.n_init = n_init
         self.max_iter = max_iter
@@ -114,8 +118,10 @@ class BaseSNTF(TensorResults):
         Parameters
         ----------
         X : array-like with an axis for each letter after "->", or dict of them
-            Data, NaN where not observed; a dict by the names of tensors if `model` is one. The
-            axes of an `xarray.DataArray` or a DataFrame are what the factors are labelled with.
+            Data, NaN where not observed; a dict by the names of tensors if `model` is one. Of
+            sparse arrays of any number of axes what is not stored is a gap; large memory maps,
+            HDF5, Zarr and Dask arrays are read in slices of the first axis. The axes of an
+            `xarray.DataArray` or a DataFrame are what the factors are labelled with.
             An `xarray.Dataset` is a dict.
         y : None
             Not used.
@@ -142,11 +148,24 @@ class BaseSNTF(TensorResults):
         self._fit(X, factors, frozen, sample_weight, checkpoint, checkpoint_every)
         return self
 
+    @property
+    def _newton(self) -> bool:
+        """Whether Newton's method is asked for."""
+        return self.solver == "newton"
+
+    def _loop_algorithm(self, problem: TensorProblem) -> Any:
+        """What the loop runs."""
+        self.solver_ = "newton" if problem.modes else "em"
+        if problem.modes:
+            return TensorNewton(self.acceleration)
+        return accelerate(self._algorithm, self.acceleration)
+
     def _first(self, problem: TensorProblem, arrays: list[NDArray]) -> list[NDArray]:
         """The algorithm's arrays at factors to start from."""
         return arrays
 
     def _check_parameters(self) -> None:
+        check.check_choice("solver", self.solver, ("newton", "em"))
         check.check_choice("acceleration", self.acceleration, ACCELERATIONS)
         if not check.is_auto(self.n_init):
             check.check_count("n_init", self.n_init)
@@ -200,7 +219,9 @@ class BaseSNTF(TensorResults):
                 self._variational,
                 self._auto_rates(model),
             )
-            levels, point, interrupted = self._find_levels(draft, runner, random)
+            if self._newton:
+                draft = draft.with_rows(arrays)
+            levels, point, interrupted, found = self._find_levels(draft, runner, random)
             problem = draft.problem(levels)
             fitted = Fitted(
                 model, wants, problem.model.tensors, None, levels, draft.known(levels)[1], labels
@@ -209,12 +230,15 @@ class BaseSNTF(TensorResults):
             begin = partial(self._begin, problem, draft.starts(levels), point, random)
             n_init = self._n_starts() if point is None else 1
             stopping = Stopping(0 if interrupted else self.max_iter, self.tol)
-            best = self._best_of(problem, begin, finish, n_init, stopping, runner)
+            results, last = self._runs(problem, begin, finish, n_init, stopping, runner)
+            best = Best(results[0], last, np.full(1, np.nan), 1)
             if interrupted:
                 ended = best.result._replace(reason="interrupted")
                 best = best._replace(result=ended, last=ended)
             self._end(best)
             self._publish(problem, fitted._replace(state=best.result.state), best)
+            ends = [fitted._replace(state=one.state).means(self._variational) for one in results]
+            self.component_stability_ = stability(model, found or ends)
 
     def _check_priors(self, model: Blueprint, signed: tuple[str, ...]) -> dict[str, PriorValues]:
         free = {name for name, role in model.network.roles.items() if role.is_free}
@@ -244,12 +268,12 @@ class BaseSNTF(TensorResults):
             name: without_noise(want, draft.observed[name].data, priors_speak=draft.priors_speak)
             for name, want in draft.wants.items()
         }
-        return Found(levels, None, False)
+        return Found(levels, None, False, [])
 
     def _n_starts(self, automatic: int = 1) -> int:
         return automatic if check.is_auto(self.n_init) else int(self.n_init)
 
-    def _best_of(
+    def _runs(
         self,
         problem: TensorProblem,
         begin: Callable[[], Any],
@@ -257,15 +281,15 @@ class BaseSNTF(TensorResults):
         n_init: int,
         stopping: Stopping,
         runner: Runner,
-    ) -> Best:
-        """The best of the runs from all starts."""
-        algorithm = accelerate(self._algorithm, self.acceleration)
+    ) -> tuple[list[Result], Result]:
+        """The runs from all starts, the best one first; and the last one."""
+        algorithm = self._loop_algorithm(problem)
         results: list[Result] = []
         while len(results) < n_init and not (results and results[-1].interrupted):
             result = runner.run(algorithm, problem, begin, self._description, stopping)
             results.append(finish(result) if result.converged else result)
-        best = max(results, key=lambda result: result.objectives[-1])
-        return Best(best, results[-1], np.full(1, np.nan), 1)
+        last = results[-1]
+        return sorted(results, key=lambda result: result.objectives[-1], reverse=True), last
 
     def _begin(
         self,
@@ -282,13 +306,13 @@ class BaseSNTF(TensorResults):
         self,
         problem: TensorProblem,
         fitted: Fitted,
-        arrays: Mapping[str, NDArray],
+        arrays: Mapping[str, Any],
         executor: Any,
         result: Result,
     ) -> Result:
         """Solve for the samples' factors, so that they are those that `transform` would return."""
         fitted = fitted._replace(state=result.state)
-        if not can_solve(fitted):
+        if not can_solve(fitted) or is_large(fitted.model, sample_factors(fitted.model.plan)):
             return result
         state = solved(fitted, arrays, executor, variational=self._variational).fitted.state
         return result.ending_with(state, self._algorithm.evaluate(problem, state))
@@ -318,23 +342,25 @@ def _is_limit(fitted: Fitted) -> bool:
 class _Sources(NamedTuple):
     """Arrays that tell the data of a fit from others."""
 
-    arrays: dict[str, NDArray]
+    arrays: dict[str, Any]
 
     def parts(self) -> Iterator[NDArray]:
         """All of them."""
-        return iter(self.arrays.values())
+        for array in self.arrays.values():
+            yield from (array,) if isinstance(array, np.ndarray) else array.parts()
 
 
-def _least(arrays: Mapping[str, NDArray]) -> float:
+def _least(arrays: Mapping[str, Any]) -> float:
     """The smallest number of all tensors."""
-    return min(float(np.nanmin(array, initial=0.0)) for array in arrays.values())
+    parts = (part for array in arrays.values() for part in blocks_of(array))
+    return min(float(np.fmin.reduce(part, axis=None, initial=0.0)) for part in parts)
 
 
 def _check_signs(
     plan: Plan,
     signed: tuple[str, ...],
     wants: Mapping[str, Wanted],
-    arrays: Mapping[str, NDArray],
+    arrays: Mapping[str, Any],
 ) -> None:
     """Refuse numbers below 0 in a tensor that has neither a sign, a difference nor noise."""
     for observation in plan.observations:

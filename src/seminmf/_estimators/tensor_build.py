@@ -25,6 +25,11 @@ _NO_SHAPE = 1e-30
 _NO_PRIORS = Priors.of(1.0, 0.0, 1.0)
 
 
+def shares_name(unit: str) -> str:
+    """The name of the shares of the terms of a unit."""
+    return _SHARES + unit
+
+
 class Given(NamedTuple):
     """What users give of a factor, as arrays (signs, *sizes).
 
@@ -115,7 +120,7 @@ class Blueprint(NamedTuple):
         """The factor of shares that a term has, and which one of them is its own."""
         unit = self.network.units[term]
         terms = self.network.shared_units.get(unit, ())
-        return [(_SHARES + unit, terms.index(term))] if term in terms else []
+        return [(shares_name(unit), terms.index(term))] if term in terms else []
 
     def split(
         self,
@@ -130,7 +135,7 @@ class Blueprint(NamedTuple):
 
     def packed(self, parts: Mapping[str, NDArray], weights: Mapping[str, NDArray]) -> list[NDArray]:
         """Arrays inside, from parts of factors and weights of terms."""
-        shares = {_SHARES + unit: np.moveaxis(own, 0, -1)[None] for unit, own in weights.items()}
+        shares = {shares_name(unit): np.moveaxis(own, 0, -1)[None] for unit, own in weights.items()}
         known = {**parts, **shares}
         return [self.layout(name).pack(known[name]) for name in self.names]
 
@@ -138,7 +143,7 @@ class Blueprint(NamedTuple):
         """Shares (terms, *latent cells) by the names of shared units."""
         found = {}
         for unit in self.network.shared_units:
-            n = self.names.index(_SHARES + unit)
+            n = self.names.index(shares_name(unit))
             parts = self.layouts[n].unpack(arrays[n])[0]
             found[unit] = np.moveaxis(parts, -1, 0)
         return found
@@ -156,7 +161,8 @@ def blueprint(
     loose: frozenset[str] = frozenset()
     while True:
         network = derive(plan, unit=unit, frozen=frozen, loose=loose)
-        more = frozenset(_not_summing(plan, network, given)) - loose
+        more = frozenset(_not_summing(plan, network, given))
+        more = (more | frozenset(_cannot_push(network, given))) - loose
         if not more:
             return drawn(plan, sizes, signed, network)
         loose |= more
@@ -169,7 +175,7 @@ def drawn(plan: Plan, sizes: dict[str, int], signed: Sequence[str], network: Net
         for name, axes in plan.factors.items()
     }
     for name, terms in network.shared_units.items():
-        layouts[_SHARES + name] = _share_layout(plan, name, len(terms), sizes)
+        layouts[shares_name(name)] = _share_layout(plan, name, len(terms), sizes)
     return Blueprint(plan, sizes, network, tuple(layouts), tuple(layouts.values()))
 
 
@@ -186,6 +192,26 @@ def _not_summing(plan: Plan, network: Network, given: Mapping[str, Given]) -> It
             )
         ):
             yield name
+
+
+def _cannot_push(network: Network, given: Mapping[str, Given]) -> Iterator[str]:
+    """Factors whose scale would have to go into what is frozen: a sum of 1 would be a constraint.
+
+    What is known to be 0 takes any scale.
+    """
+    for link in network.links:
+        receiver, own = given.get(link.receiver), given.get(link.factor)
+        if receiver is None:
+            continue
+        held = receiver.frozen & (receiver.parts != 0)
+        others = tuple(n for n in range(1, held.ndim) if n - 1 not in link.axes)
+        cells = held.any(axis=(0, *others))
+        if own is not None:
+            role = network.roles[link.factor]
+            known = np.asarray(own.frozen.all(axis=(0, *(n + 1 for n in role.new))))
+            cells = cells & ~known.transpose(tuple(np.argsort(link.axes)))
+        if np.any(cells):
+            yield link.factor
 
 
 def _takes_scale(plan: Plan, network: Network, link: Link) -> bool:
@@ -236,7 +262,7 @@ def scaled_in(model: Blueprint, given: Mapping[str, Given]) -> tuple[dict[str, N
     """Given values, brought to where factors sum to 1; and the scales of frozen ones."""
     parts = {name: own.parts.copy() for name, own in given.items()}
     frozen: dict[str, NDArray] = {}
-    for name in _far_to_near(model.network):
+    for name in far_to_near(model.network):
         if name not in given:
             continue
         own, role = given[name]._replace(parts=parts[name]), model.network.roles[name]
@@ -262,7 +288,7 @@ def scaled_out(
                 parts[link.receiver] = parts[link.receiver] / _spread(model, link, sums)
 
 
-def _far_to_near(network: Network) -> list[str]:
+def far_to_near(network: Network) -> list[str]:
     """Factors that sum to 1, each after those whose scales it receives."""
     left, order = list(dict.fromkeys(link.factor for link in network.links)), []
     while left:

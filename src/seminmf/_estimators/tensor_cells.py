@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from .._algorithms.tensor import Table
 from .._algorithms.tensor_residuals import residuals
+from .._data.tensors import dense_of
 from .._kernels.em.estep import evaluate_cells
 from .._model.language import Observation, axis_size
 from .tensor_build import Blueprint
@@ -101,14 +103,64 @@ def drops(
     Of large data it is that of some samples.
     """
     whole = explained(tables, point, _MOST_CELLS)
-    lags = {axis.lag for axes in model.plan.factors.values() for axis in axes}
     found = {}
-    for letter in (letter for letter in model.plan.latent if letter not in lags):
+    for letter in _without_lags(model):
         without = (
             _restricted_point(model, point, letter, value) for value in range(model.sizes[letter])
         )
         found[letter] = np.array([whole - explained(tables, own, _MOST_CELLS) for own in without])
     return found
+
+
+def stability(model: Blueprint, points: Sequence[Sequence[NDArray]]) -> dict[str, NDArray]:
+    """By latent letter: mean cosine of its values with their matches at the other points.
+
+    Of the first point; NaN if it is the only one. A cosine is the product of those of all factors
+    with this latent letter alone: for CP that of two terms as tensors.
+    """
+    found = {}
+    for letter in _without_lags(model):
+        own = _slices(model, points[0], letter)
+        cosines = [_matched(own, _slices(model, point, letter)) for point in points[1:]]
+        nothing = np.full(model.sizes[letter], np.nan)
+        found[letter] = np.mean(cosines, axis=0) if cosines else nothing
+    return found
+
+
+def _matched(own: Sequence[NDArray], others: Sequence[NDArray]) -> NDArray:
+    """Cosine of each value with its match, after the best matching."""
+    cosines = np.prod([one @ other.T for one, other in zip(own, others, strict=True)], axis=0)
+    rows, columns = linear_sum_assignment(-cosines)
+    return cosines[rows, columns]
+
+
+def _slices(model: Blueprint, point: Sequence[NDArray], letter: str) -> list[NDArray]:
+    """What belongs to each value of a latent letter, of length 1, in each factor with it alone."""
+    carriers = list(_carriers(model, letter))
+    alone = [
+        (name, axis)
+        for name, axis in carriers
+        if not any(str(one) in model.plan.latent for one in _others(model, name, axis))
+    ]
+    found = []
+    for name, axis in alone or carriers:
+        n = model.names.index(name)
+        values = signed_values(model.layout(name).unpack(point[n])).astype(np.float64)
+        rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        found.append(rows / np.where(lengths > 0, lengths, 1.0))
+    return found
+
+
+def _others(model: Blueprint, name: str, axis: int) -> list:
+    """The other axes of a factor."""
+    return [one for n, one in enumerate(model.plan.factors[name]) if n != axis]
+
+
+def _without_lags(model: Blueprint) -> list[str]:
+    """Latent letters that are no lags."""
+    lags = {axis.lag for axes in model.plan.factors.values() for axis in axes}
+    return [letter for letter in model.plan.latent if letter not in lags]
 
 
 def _restricted_point(
@@ -138,7 +190,7 @@ def sources_of(samples: Samples, parts: Parts, letter: str) -> dict[str, NDArray
     fitted = samples.fitted
     found = {}
     for one in fitted.model.plan.observations:
-        x, levels = samples.arrays[one.name].astype(np.float64), fitted.levels[one.name]
+        x, levels = dense_of(samples.arrays[one.name]).astype(np.float64), fitted.levels[one.name]
         likelihood = fitted.wants[one.name].kind(1.0, levels.unit)
         rates = fitted.rates(parts, one) + fitted.noise_rates(one)
         cells = evaluate_cells(likelihood, x, *rates)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from .._data.reading import as_meant, library_of
 from .._data.source import float_type
 from .._data.summary import Accepted
+from .._data.tensors import LARGE, SlicedTensor, StoredTensor, blocks_of
 from .._model.language import ONLY, Observation, Plan
 from .tensor_labels import Labels, check_same, in_order, labels_of
 
 
 def open_tensors(
     plan: Plan, X: Any, accepted: Mapping[str, Accepted], known: Labels | None = None
-) -> tuple[dict[str, NDArray], Labels]:
+) -> tuple[dict[str, Any], Labels]:
     """Arrays by the names of observed tensors, checked, and the labels of their axes.
 
     `known` are the labels of a fitted model; then some tensors may be missing.
@@ -39,7 +40,7 @@ def open_tensors(
     if unknown or (missing and not fitted) or len(missing) == len(names):
         found = ", ".join(map(repr, given)) or "none"
         raise ValueError(f"X must have the tensors {wanted}; found {found}.")
-    arrays: dict[str, NDArray] = {}
+    arrays: dict[str, Any] = {}
     labels: Labels = {}
     of_fit = known or {}
     for observation in plan.observations:
@@ -73,13 +74,19 @@ def _shown(value: Any) -> str:
     return repr(value) if shape is None else f"a {type(value).__name__} of shape {tuple(shape)}"
 
 
-def _as_array(name: str, value: Any) -> NDArray:
-    """An array of float32 or float64."""
+def _as_array(name: str, value: Any) -> Any:
+    """An array of float32 or float64, stored cells, or a large array that is read in slices."""
     if sparse.issparse(value):
-        kind = type(value).__name__
-        raise TypeError(
-            f"{name} must be dense; found a {kind}, of which `toarray()` makes an array."
-        )
+        return StoredTensor.of(value)
+    if _is_sliced(value):
+        if value.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must hold real numbers, with NaN for gaps; found {_shown(value)}."
+            )
+        tensor = SlicedTensor(value)
+        if math.prod(tensor.shape) > LARGE:
+            return tensor
+        value = tensor.dense()
     meant = value.values if library_of(value) == "xarray" else as_meant(value, name)
     try:
         array = np.asarray(meant)
@@ -95,9 +102,21 @@ def _as_array(name: str, value: Any) -> NDArray:
     return array.astype(float_type(array.dtype), copy=False)
 
 
-def _check_values(name: str, array: NDArray, accepted: Accepted) -> None:
+def _is_sliced(value: Any) -> bool:
+    """Whether X is a memory map, a Dask array, or no array but sliced like one."""
+    if isinstance(value, np.memmap) or library_of(value) == "dask":
+        return value.ndim > 0 and 0 not in value.shape
+    in_memory = ("iloc", "dims", "__dataframe__", "__array_namespace__", "__dlpack__")
+    if isinstance(value, (np.ndarray, np.generic)) or any(hasattr(value, n) for n in in_memory):
+        return False
+    sliced = all(hasattr(value, part) for part in ("shape", "dtype", "__getitem__"))
+    return sliced and len(value.shape) > 0 and 0 not in value.shape
+
+
+def _check_values(name: str, array: Any, accepted: Accepted) -> None:
     """Refuse infinities, and what is no integer where that is asked for."""
-    for n, part in enumerate(array):
+    parts = (part for block in blocks_of(array) for part in block)
+    for n, part in enumerate(parts):
         wrong, words = np.isinf(part), "finite, or NaN for a gap"
         if accepted.integer and not np.any(wrong):
             with np.errstate(invalid="ignore"):
@@ -105,4 +124,6 @@ def _check_values(name: str, array: NDArray, accepted: Accepted) -> None:
             words = f"of integers for {accepted.asked_by} (check_integer=False lets others pass)"
         if np.any(wrong):
             place = (n, *map(int, np.argwhere(wrong)[0])) if np.ndim(part) else (n,)
-            raise ValueError(f"{name} must be {words}; found {array[place]} at index {place}.")
+            raise ValueError(
+                f"{name} must be {words}; found {np.asarray(part)[place[1:]]} at index {place}."
+            )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._algorithms.tensor import Table, TensorModel, TensorProblem
+from .._algorithms.tensor_newton import Mode
+from .._algorithms.tensor_rows import RowColumns, row_data
 from .._data.dense import DenseSource
-from .._data.source import Data
+from .._data.source import BlockSource, Data
 from .._data.summary import ANY_NUMBERS
+from .._data.tensors import SlicedTensor
 from .._model.language import Observation
-from .._model.split import Split
+from .._model.split import MOST_COPIED, Split
 from .tensor_build import (
     Blueprint,
     Given,
@@ -26,6 +30,7 @@ from .tensor_build import (
     unfolded,
 )
 from .tensor_levels import Levels, Wanted, unit_of
+from .tensor_modes import Rows, rows_of, tables_with
 
 # κ, the price of an amount in units of the noise.
 _PRICE = 0.3
@@ -48,19 +53,38 @@ class Observed(NamedTuple):
 def observe(
     model: Blueprint,
     observation: Observation,
-    array: NDArray,
+    array: Any,
     weights: NDArray,
     rows: tuple[str, ...] | None = None,
     left: frozenset[str] | None = None,
 ) -> Observed:
     """An observed tensor as a matrix; `rows` and `left` choose how (`split`)."""
     own = model.split(observation, rows, left)
-    source = DenseSource(unfolded(model, observation, own, array))
+    source = _source(model, observation, own, array)
     row_weights = np.ones(own.n_rows)
     if observation.output[0] == model.plan.sample and len(weights) == own.shape[0]:
         row_weights = np.repeat(weights, own.n_rows // own.shape[0])
     data = Data(source, source.summarise(ANY_NUMBERS), row_weights)
     return Observed(observation, own, data)
+
+
+def _source(model: Blueprint, observation: Observation, own: Split, array: Any) -> BlockSource:
+    """Where the samples of an observed tensor are."""
+    if isinstance(array, np.ndarray):
+        return DenseSource(unfolded(model, observation, own, array))
+    padding = observation.padding(model.sizes)
+    order = [observation.output.index(letter) for letter in (*own.rows, *own.features)]
+    in_order = order == sorted(order) and not any(padding.values())
+    if isinstance(array, SlicedTensor) and not in_order:
+        return DenseSource(unfolded(model, observation, own, array.dense()))
+    return array.source(order, [padding[letter] for letter in observation.output], len(own.rows))
+
+
+class Turned(NamedTuple):
+    """The factors of a letter that Newton's method goes over, and the tensors with it as rows."""
+
+    rows: Rows
+    tables: dict[str, Observed]
 
 
 class Draft(NamedTuple):
@@ -75,6 +99,7 @@ class Draft(NamedTuple):
     executor: Any
     variational: bool
     auto_rates: frozenset[str]
+    turned: Mapping[str, Turned] = MappingProxyType({})
 
     @property
     def priors_speak(self) -> bool:
@@ -104,7 +129,56 @@ class Draft(NamedTuple):
             own.table(self.model, self.wants[name], levels[name], self.executor)
             for name, own in self.observed.items()
         )
-        return TensorProblem(TensorModel(factors, has_rates=self.variational), tables)
+        model = TensorModel(factors, has_rates=self.variational)
+        modes = () if self.variational else tuple(self._modes(levels))
+        return TensorProblem(model, tables, modes)
+
+    def with_rows(self, arrays: Mapping[str, Any]) -> Draft:
+        """The same with the tensors once more for each letter that Newton's method goes over."""
+        too_many = max(math.prod(own.split.shape) for own in self.observed.values()) > MOST_COPIED
+        kinds = {(want.kind, want.letter is None) for want in self.wants.values()}
+        in_memory = all(isinstance(array, np.ndarray) for array in arrays.values())
+        if np.any(self.weights != 1) or too_many or len(kinds) > 1 or not in_memory:
+            return self
+        turned = {}
+        for letter, rows in rows_of(self.model, self._fixed, self._constant).items():
+            left = frozenset(rows.names)
+            tables = {
+                one.name: observe(self.model, one, arrays[one.name], self.weights, (letter,), left)
+                for one in tables_with(self.model, letter)
+            }
+            turned[letter] = Turned(rows, tables)
+        return self._replace(turned=turned)
+
+    @property
+    def _fixed(self) -> frozenset[str]:
+        """Factors that Newton's method cannot move: some of it is frozen, or has no flat prior."""
+        frozen = {name for name, own in self.given.items() if own.frozen.any()}
+        return frozenset(frozen | {n for n, own in self.priors.items() if np.any(own.shape != 1)})
+
+    @property
+    def _constant(self) -> frozenset[tuple[str, str]]:
+        """Factors that stay altogether, with the letters that make no difference in them."""
+        found = set()
+        for name, own in self.given.items():
+            for n, axis in enumerate(self.model.plan.factors[name], start=1):
+                same = own.is_frozen and np.ptp(own.parts, axis=n).max() == 0
+                if same and own.parts.any():
+                    found.add((name, str(axis)))
+        return frozenset(found)
+
+    def _modes(self, levels: Mapping[str, Levels]) -> Iterator[Mode]:
+        """What Newton's method goes over."""
+        model = self.model
+        for letter, (rows, observed) in self.turned.items():
+            tables = tuple(
+                own.table(model, self.wants[name], levels[name], self.executor)
+                for name, own in observed.items()
+            )
+            layouts = {model.names.index(name): model.layout(name) for name in rows.names}
+            columns, data = RowColumns.of(letter, layouts), row_data(tables)
+            constant = frozenset(model.names.index(name) for name in rows.constant)
+            yield Mode(columns, tables, data, rows.pushes, constant)
 
     def _priced(self, levels: Mapping[str, Levels]) -> dict[str, PriorValues]:
         """The priors, with the rates of units that are to be found where there is noise."""

@@ -38,7 +38,7 @@ def content_of(estimator: Any) -> Content:
         "parameters": parameters,
         "parameters_of_fit": _without_arrays("kept", estimator._kept, {}),
         "fitted": {name: getattr(estimator, name) for name in _SCALARS}
-        | {last: float(getattr(estimator, last))},
+        | {last: float(getattr(estimator, last)), "solver_": estimator.solver_},
         "sizes": fitted.model.sizes,
         "signed": [
             name
@@ -62,6 +62,8 @@ def content_of(estimator: Any) -> Content:
     arrays |= {f"noise/{name}": own.noise for name, own in fitted.levels.items()}
     arrays |= {f"scale/{name}": own for name, own in fitted.scales.by_factor.items()}
     arrays |= {f"drop/{letter}": own for letter, own in estimator.r2_drop_.items()}
+    stability = estimator.component_stability_.items()
+    arrays |= {f"stability/{letter}": own for letter, own in stability}
     return Content(header, arrays)
 
 
@@ -136,11 +138,22 @@ def _rebuilt(kind: Any, content: Content) -> Any:
     values, last = kind._trace
     setattr(estimator, values, arrays["objectives"])
     setattr(estimator, last, checked_scalar(last, header["fitted"][last], float))
-    estimator.r2_drop_ = {
-        name.partition("/")[2]: own for name, own in arrays.items() if name.startswith("drop/")
+    # Files of the first version do not tell what the last two are.
+    estimator.solver_ = checked_scalar("solver_", header["fitted"].get("solver_", "unknown"), str)
+    estimator.r2_drop_ = _by_letter("drop", arrays)
+    unknown_ones = {
+        letter: np.full(own.shape, np.nan) for letter, own in estimator.r2_drop_.items()
     }
+    estimator.component_stability_ = unknown_ones | _by_letter("stability", arrays)
     estimator._fitted = _fitted(estimator, header, arrays)
     return estimator
+
+
+def _by_letter(kind: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Arrays of a kind, by latent letter."""
+    return {
+        name.partition("/")[2]: own for name, own in arrays.items() if name.startswith(f"{kind}/")
+    }
 
 
 def _fitted(estimator: Any, header: dict[str, Any], arrays: Mapping[str, NDArray]) -> Fitted:

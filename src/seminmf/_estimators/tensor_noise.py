@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from .._algorithms.loop import Result
-from .._algorithms.tensor_noise import NoiseSearch, NoiseState, NoiseStopping, variance
+from .._algorithms.tensor_noise import EndStopping, NoiseSearch, NoiseState, NoiseStopping, variance
 from .._algorithms.tensor_residuals import residuals
 from .._algorithms.tensor_start import start
 from .runs import Runner
@@ -23,6 +24,7 @@ from .tensor_levels import SAME, Levels, Wanted, unit_of, without_noise
 # at the end, and during the search, which is the faster the more it is.
 _SHARE, _SEARCH_SHARE = 0.2, 1.0
 _STOPPING = NoiseStopping(max_iter=500, tol=1e-4, window=10)
+_END_STOPPING = EndStopping(max_iter=200, tol=1e-4, window=10)
 
 
 class Found(NamedTuple):
@@ -34,11 +36,14 @@ class Found(NamedTuple):
     point : NamedTuple of arrays
         Factors to start from, in units of these levels.
     interrupted : bool
+    starts : list
+        Where the searches from all starts ended, the best one first.
     """
 
     levels: dict[str, Levels]
     point: Any
     interrupted: bool
+    starts: list[Any]
 
 
 def find_noise(draft: Draft, n_init: int, runner: Runner, random: RandomState) -> Found:
@@ -58,10 +63,16 @@ def find_noise(draft: Draft, n_init: int, runner: Runner, random: RandomState) -
     while len(results) < n_init and not (results and results[-1].interrupted):
         begin = partial(_begin, draft, first, sizes, random)
         results.append(runner.run(search, None, begin, "noise", _STOPPING))
-    best = max(results, key=lambda result: result.objectives[-1]).state
+    interrupted = results[-1].interrupted
+    results.sort(key=lambda result: result.objectives[-1], reverse=True)
+    best = results[0].state
+    if draft.turned and not interrupted:
+        search = replace(search, by_newton=True)
+        end = runner.run(search, None, lambda: best, "noise", _END_STOPPING)
+        best, interrupted = end.state, end.interrupted
     levels = _levels(draft, sizes, best.variances, _SHARE)
     point = _in_units(draft, best.point, _levels(draft, sizes, best.variances), levels)
-    return Found(levels, point, results[-1].interrupted)
+    return Found(levels, point, interrupted, [result.state.point for result in results])
 
 
 def _begin(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data.executor import local_executor
 from .._data.reading import is_pandas, library_of
 from .._data.summary import Accepted
+from .._data.tensors import dense_of
 from . import validation as check
 from .frame import FitFrame
 from .tensor_cells import amounts_of, explained, log_densities, sources_of, tensors_of
@@ -187,7 +188,7 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         own, several = samples.fitted, isinstance(X, Mapping)
         expected, filled = self._expected(samples), {}
         for one in own.model.plan.observations:
-            array = samples.arrays[one.name]
+            array = dense_of(samples.arrays[one.name])
             values = np.where(np.isnan(array), expected[one.name].astype(array.dtype), array)
             if not several or one.name in X:
                 given = X[one.name] if several else X
@@ -233,7 +234,7 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         parts = self._parts_of(samples)
         terms = np.concatenate(
             [
-                log_densities(samples.fitted, parts, one, samples.arrays[one.name])
+                log_densities(samples.fitted, parts, one, dense_of(samples.arrays[one.name]))
                 for one in samples.fitted.model.plan.observations
             ]
         )
@@ -312,7 +313,8 @@ class TensorResults(FitFrame, TransformerMixin, BaseEstimator):
         samples = self._solved(X)
         expected = self._expected(samples)
         there = X if isinstance(X, Mapping) else expected
-        return {name: (samples.arrays[name], expected[name]) for name in expected if name in there}
+        arrays = {name: own for name, own in samples.arrays.items() if name in there}
+        return {name: (dense_of(own), expected[name]) for name, own in arrays.items()}
 
     def _expected(self, samples: Samples) -> dict[str, NDArray]:
         """The tensors that the factors of samples stand for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ from .tensor_build import Blueprint
 from .tensor_draft import observe
 from .tensor_fitted import Fitted, point_of
 
+# Numbers of atoms up to which samples are solved for by Newton's method.
+_MOST_ATOMS = 1 << 22
 # How far factors are sought that are not rows of a matrix.
 _SOLVING = Stopping(3000, 1e-9)
 
@@ -32,7 +35,7 @@ class Samples(NamedTuple):
     """A fitted model with the factors of other samples, and their tensors."""
 
     fitted: Fitted
-    arrays: dict[str, NDArray]
+    arrays: dict[str, Any]
 
 
 def sample_factors(plan: Plan) -> list[str]:
@@ -73,7 +76,7 @@ def can_solve(fitted: Fitted) -> bool:
 
 
 def solved(
-    fitted: Fitted, arrays: Mapping[str, NDArray], executor: Any, *, variational: bool
+    fitted: Fitted, arrays: Mapping[str, Any], executor: Any, *, variational: bool
 ) -> Samples:
     """The model with the factors of these samples; tensors that are not there are all gaps."""
     names = sample_factors(fitted.model.plan)
@@ -89,7 +92,7 @@ def solved(
     fitted = fitted._replace(model=model, factors=factors)
     # The row problem of a posterior is for atoms that sum to 1.
     exposed = variational and any(factor.exposed for factor in factors if factor.name in names)
-    by_rows = _are_rows(model, names) and not exposed
+    by_rows = _are_rows(model, names) and not exposed and not is_large(model, names)
     solve = _solve_rows if by_rows else _solve_by_steps
     state = solve(fitted, whole, names, executor, variational)
     return Samples(fitted._replace(state=state), whole)
@@ -99,7 +102,7 @@ def _gaps(model: Blueprint, letters: Sequence[str]) -> NDArray:
     return np.full([model.sizes[letter] for letter in letters], np.nan)
 
 
-def _sizes(model: Blueprint, arrays: Mapping[str, NDArray]) -> dict[str, int]:
+def _sizes(model: Blueprint, arrays: Mapping[str, Any]) -> dict[str, int]:
     """Sizes of all letters; only the number of samples may be another than in the fit."""
     plan, sizes = model.plan, dict(model.sizes)
     numbers: dict[str, int] = {}
@@ -150,9 +153,19 @@ def _are_rows(model: Blueprint, names: Sequence[str]) -> bool:
     return all(one.role.is_free and one.sample is not None and one.signs == 1 for one in layouts)
 
 
+def is_large(model: Blueprint, names: Sequence[str]) -> bool:
+    """Whether what the samples' factors are multiplied by would not go into memory."""
+    columns = sum(math.prod(model.layout(name).shape[1:]) for name in names)
+    features = max(
+        math.prod(model.sizes[letter] for letter in one.output if letter != model.plan.sample)
+        for one in model.plan.observations
+    )
+    return columns * features > _MOST_ATOMS
+
+
 def tables_of(
     fitted: Fitted,
-    arrays: Mapping[str, NDArray],
+    arrays: Mapping[str, Any],
     executor: Any,
     rows: tuple[str, ...] | None = None,
     left: frozenset[str] | None = None,
@@ -172,7 +185,7 @@ def tables_of(
 
 def _solve_rows(
     fitted: Fitted,
-    arrays: Mapping[str, NDArray],
+    arrays: Mapping[str, Any],
     names: Sequence[str],
     executor: Any,
     variational: bool,
@@ -201,7 +214,7 @@ def _solve_rows(
 
 def _solve_by_steps(
     fitted: Fitted,
-    arrays: Mapping[str, NDArray],
+    arrays: Mapping[str, Any],
     names: Sequence[str],
     executor: Any,
     variational: bool,

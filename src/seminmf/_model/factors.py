@@ -62,6 +62,21 @@ class Layout(NamedTuple):
         given = math.prod(self.sizes[n] for n in self.role.given)
         return self.signs, given, math.prod(self.sizes[n] for n in self.role.new)
 
+    @property
+    def n_cells(self) -> int:
+        """Number of entries."""
+        return math.prod(self.full_shape)
+
+    def place_of(self, letter: str) -> int:
+        """Where the axis of a letter is in `full_shape`."""
+        return self.order.index([str(axis) for axis in self.axes].index(letter))
+
+    def with_size(self, letter: str, size: int) -> Layout:
+        """The same with another number of values of a letter."""
+        own = [str(axis) == letter for axis in self.axes]
+        sizes = (size if here else n for n, here in zip(self.sizes, own, strict=True))
+        return self._replace(sizes=tuple(sizes))
+
     def pack(self, parts: NDArray) -> NDArray:
         """The array inside, of one (signs, *sizes); axes may be of length 1."""
         full = np.broadcast_to(parts, (self.signs, *self.sizes))

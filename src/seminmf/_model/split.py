@@ -23,6 +23,12 @@ from .language import Observation, Term, Use
 
 # The axis of the rates' sign. Those of factors have a number behind.
 _SIGN = "±"
+# Cells of data that may be copied in another order, for speed.
+MOST_COPIED = 1 << 25
+# Numbers of Θ that are as good as none beside so many cells.
+_MOST_ATOMS = 1 << 22
+# Cells and least rows of a block of the E-step.
+_CELLS_AT_ONCE, _LEAST_ROWS = 1 << 14, 4
 # A letter of the data in an operand that has row and feature letters is a column, too.
 _COPY = "'"
 
@@ -65,7 +71,7 @@ class View(NamedTuple):
 
     def of(self, point: Sequence[NDArray]) -> NDArray:
         """The operand at a point, without a copy if possible."""
-        array = point[self.factor].reshape(self._shape)
+        array = point[self.factor].reshape(self.shape)
         if self.pick is not None:
             array = array[..., self.pick]
         for reach in self.reaches:
@@ -79,7 +85,7 @@ class View(NamedTuple):
 
     def back(self, gradient: NDArray, sums: list[NDArray], row: str, first: int) -> None:
         """Add what belongs to each entry of the factor; cells of label `row` start with `first`."""
-        target = sums[self.factor].reshape(self._shape)
+        target = sums[self.factor].reshape(self.shape)
         if self.pick is not None:
             target = target[..., self.pick]
         reached = [reach.place for reach in self.reaches]
@@ -93,13 +99,14 @@ class View(NamedTuple):
         target += gradient
 
     @property
-    def _shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the factor's own axes, without that of signs if it has none."""
         shape = self.layout.full_shape
         return shape if self.layout.signs == 2 else _without(shape, self.layout.order.index(-1))
 
     def _folded(self, gradient: NDArray, reach: Reach, first: int) -> NDArray:
         """Sums of a gradient (cells, …, lags) over the cells that look at the same entry."""
-        size = self._shape[reach.place]
+        size = self.shape[reach.place]
         by_lag = np.moveaxis(gradient, -1, 0) if reach.lag else gradient[None]
         shape = list(by_lag.shape[1:])
         n_cells, shape[reach.place] = shape[reach.place], size
@@ -281,12 +288,21 @@ def _row_choices(output: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def _cost(
     rows: tuple[str, ...], sides: list, output: tuple[str, ...], lengths: Mapping[str, int]
 ) -> tuple:
-    """What is to be small: columns first, then a copy of X in another order, then few rows."""
+    """What is to be small: a copy of large X in another order first, then the time of a pass.
+
+    The time of a cell is in that of one column, as measured: the likelihood takes that of some
+    columns, and whatever is as large as one of the factors is gone over many times. Blocks of a
+    kernel have the fewer rows the more features there are.
+    """
     n_rows = math.prod(lengths[letter] for letter in rows)
-    n_features = math.prod(lengths[letter] for letter in output) // n_rows
-    turned = rows != output[: len(rows)]
-    few = n_rows < n_features
-    return sum(side[0] for side in sides), turned, few, -n_rows if few else n_rows
+    n_cells = math.prod(lengths[letter] for letter in output)
+    n_features, turned = n_cells // n_rows, rows != output[: len(rows)]
+    n_columns = sum(side[0] for side in sides)
+    at_once = max(_LEAST_ROWS, _CELLS_AT_ONCE // n_features)
+    overhead = 14 / at_once + 70 / n_features + 140 / n_rows
+    large = n_cells > MOST_COPIED
+    wide = 2 * n_columns * n_features > _MOST_ATOMS
+    return large and turned, large and wide, 28 + n_columns * (1 + overhead), turned
 
 
 def _choose_sides(
