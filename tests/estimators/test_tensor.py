@@ -509,3 +509,33 @@ def test_several_starts_say_how_stable_components_are():
     assert (model.component_stability_["r"] > 0.99).all()
     single = SkellamSNTF("nr,jr,kr->njk", 2, signed="jr", n_init=1, random_state=0).fit(X)
     assert np.isnan(single.component_stability_["r"]).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"likelihood": {"a": "real", "b": "integer"}, "dispersion": {"a": 0.0, "b": "auto"}},
+        {"likelihood": {"a": "real", "b": "integer"}},
+    ],
+    ids=["infinite M beside integers", "noise beside integers"],
+)
+def test_tables_of_different_likelihoods_are_solved_by_their_own(options):
+    """`transform` of the training data is where their objective is highest."""
+    random = np.random.default_rng(0)
+    activations = random.gamma(1.0, 4.0, size=(40, 2))
+    X = {
+        "a": activations @ random.normal(size=(2, 6)) + 0.3 * random.normal(size=(40, 6)),
+        "b": np.round(activations @ random.normal(size=(2, 5)) + random.normal(size=(40, 5))),
+    }
+    model = SkellamSNTF(
+        {"a": "nr,jr->nj", "b": "nr,kr->nk"},
+        2,
+        signed=("jr", "kr"),
+        activation_rate_prior=1e-3,
+        random_state=0,
+        tol=1e-9,
+        max_iter=3000,
+        **options,
+    ).fit(X)
+    found = model.transform(X)
+    assert_allclose(found, model.activations_.reshape(40, -1), rtol=0.01, atol=0.05)

@@ -18,6 +18,7 @@ from .._data.dense import DenseSource
 from .._data.source import Data
 from .._data.summary import summarise_rows
 from .._model.factors import Layout, TensorFactor
+from .._model.likelihoods import Dispersed, Likelihood, Real
 from .._model.model import Background, Model, Priors
 from .._model.penalties import Penalty
 from .._model.priors import Gamma
@@ -112,7 +113,7 @@ def row_problem(
     first = tables[0].problem
     likelihood = first.model.likelihood
     if len(tables) > 1:
-        likelihood = likelihood._replace(unit=1.0, dispersion=1.0)
+        likelihood = _joint_likelihood(tables)
     noise = np.concatenate([_noise(table) for table in tables], axis=1)
     if not noise.any():
         noise = np.zeros((1, 1))
@@ -126,6 +127,19 @@ def row_problem(
     )
     background = Background(noise, intercept)
     return Problem(model._replace(background=background), data, first.executor)
+
+
+def _joint_likelihood(tables: Sequence[Table]) -> Likelihood:
+    """One for the cells of all, each in units of its own dispersion, where all are numbers of units.
+
+    What is faster for large noise in one table need not hold in another.
+    """
+    kinds = [type(table.problem.model.likelihood) for table in tables]
+    if len(set(kinds)) == 1:
+        return kinds[0](unit=1.0, dispersion=1.0)
+    if Real in kinds:
+        raise TypeError("cells of infinite M have no likelihood in common with others.")
+    return Dispersed.of(1.0)
 
 
 def _noise(table: Table) -> NDArray:

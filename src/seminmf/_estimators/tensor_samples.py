@@ -19,6 +19,7 @@ from .._algorithms.tensor_rows import solve_samples
 from .._algorithms.tensor_start import start
 from .._model.factors import TensorFactor
 from .._model.language import Plan
+from .._model.likelihoods import Real
 from .._model.penalties import Maximum, Penalty, Posterior
 from .runs import Runner
 from .tensor_build import Blueprint
@@ -93,6 +94,7 @@ def solved(
     # The row problem of a posterior is for atoms that sum to 1.
     exposed = variational and any(factor.exposed for factor in factors if factor.name in names)
     by_rows = _are_rows(model, names) and not exposed and not is_large(model, names)
+    by_rows = by_rows and _cells_are_alike(fitted)
     solve = _solve_rows if by_rows else _solve_by_steps
     state = solve(fitted, whole, names, executor, variational)
     return Samples(fitted._replace(state=state), whole)
@@ -151,6 +153,13 @@ def _are_rows(model: Blueprint, names: Sequence[str]) -> bool:
                 return False
     layouts = [model.layout(name) for name in names]
     return all(one.role.is_free and one.sample is not None and one.signs == 1 for one in layouts)
+
+
+def _cells_are_alike(fitted: Fitted) -> bool:
+    """Whether the tensors of the samples are all of infinite M, or none is."""
+    plan = fitted.model.plan
+    with_samples = [one.name for one in plan.observations if plan.sample in one.output]
+    return len({issubclass(fitted.wants[name].kind, Real) for name in with_samples}) == 1
 
 
 def is_large(model: Blueprint, names: Sequence[str]) -> bool:
