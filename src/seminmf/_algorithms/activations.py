@@ -33,16 +33,18 @@ class Solution(NamedTuple):
     hessian_blocks: NDArray = np.empty(0)
 
 
-# How far activations are solved where atoms are to follow: with fewer steps atoms are biased.
+# How far activations are solved where atoms are to follow: with fewer steps atoms are biased. A fit
+# that goes on from there ends higher than from precise ones, which hold the atoms where they are.
 ROUGH = NewtonControl(20, 20, 1e-2, 1e-3, False)
-# Next to noise slopes are of the size of the activations' rate, and a share of that is little.
+# A batch is not seen again. Next to noise slopes are of the size of the activations' rate, and a
+# share of that is little.
 _LITTLE, _PRECISELY = 1e-2, 1e-10
 # How much better, relatively, another stationary point must be to be preferred.
 _BETTER = 1e-9
 
 
-def rough_control(problem: Problem) -> NewtonControl:
-    """How far activations are solved for the atoms of a problem, where atoms are to follow."""
+def batch_control(problem: Problem) -> NewtonControl:
+    """How far activations are solved for a batch, from whose sums the atoms follow."""
     if not problem.model.has_noise:
         return ROUGH
     least = _LITTLE * float(np.min(problem.model.activations.prior.rate))
@@ -90,7 +92,7 @@ def _solve_maximum(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
 
 @per_sample(rows=1)
 def _solve_roughly(problem: Problem, atoms: NDArray) -> tuple[tuple, tuple]:
-    found = solve(problem, Maximum(problem.mass), atoms, rough_control(problem))
+    found = solve(problem, Maximum(problem.mass), atoms, ROUGH)
     return (found.activations.astype(problem.dtype),), ()
 
 

@@ -254,7 +254,7 @@ def learn_maximum(
     warm_up = 0 if problem.model.has_noise else _WARM_UP
     is_warm = not stream.model.is_empty or stream.n_steps == warm_up
     by_newton = is_warm and _uses_newton(problem, solver)
-    control = rows.rough_control(problem)
+    control = rows.batch_control(problem)
     found = rows.solve(problem, Maximum(problem.mass), atoms, control, collect=by_newton)
     activations = found.activations.astype(problem.dtype, copy=False)
     _, sums = em.step_samples(problem, activations, atoms)
@@ -270,7 +270,7 @@ def learn_maximum(
 def learn_posterior(problem: Problem, stream: Stream, total: float) -> tuple[Stream, BatchResult]:
     """One batch for variational Bayes: a step along the natural gradient."""
     atoms, _ = problem.model.atoms.prior.geometric_means(stream.atoms)
-    found = rows.solve(problem, Posterior(problem.mass), atoms, rows.rough_control(problem))
+    found = rows.solve(problem, Posterior(problem.mass), atoms, rows.batch_control(problem))
     shape = vb.shape_of(problem, found.activations).astype(problem.dtype, copy=False)
     _, sums = vb.step_samples(problem, shape, atoms)
     following, result = _counted(problem, stream, atoms, shape, sums)
