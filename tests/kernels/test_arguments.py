@@ -143,7 +143,7 @@ def test_types_and_layout():
     [
         (SkellamSNMF(2, max_iter=3), "atoms_"),
         (BayesianSkellamSNMF(2, posterior="mean-field", max_iter=3), "atom_shape_"),
-        (EuclideanSNMF(2, max_iter=3), "components_"),
+        (EuclideanSNMF(2, max_iter=3), "_components_of_fit"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:No convergence")

@@ -421,6 +421,8 @@ def _solve_features(
     n_values = len(before)
     free = np.ones(n_values, dtype=bool)
     free[: len(model.frozen)] = ~model.frozen
+    if not free.any():
+        return before
     if not free.all():
         products = products - np.einsum("ikl,li->ki", grams[:, :, ~free], before[~free])
         products, grams = products[free], grams[:, free][:, :, free]
