@@ -76,7 +76,7 @@ def test_what_is_drawn_is_like_the_data():
         noise = drawn - model.inverse_transform(model.activations_)
         assert_allclose(noise.mean(axis=0), 0, atol=5 * noise.std() / np.sqrt(len(X)))
         # A fit takes some of the noise for signal; what is drawn has it again.
-        assert np.all(noise.std(axis=0) > residuals.std(axis=0))
+        assert noise.std() > 1.05 * residuals.std()
         assert_allclose(noise.std(), true, rtol=0.1)
 
 
