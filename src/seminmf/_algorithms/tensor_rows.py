@@ -130,7 +130,7 @@ def row_problem(
 
 
 def _joint_likelihood(tables: Sequence[Table]) -> Likelihood:
-    """One for the cells of all, each in units of its own dispersion, where all are numbers of units.
+    """One for the cells of all, each in units of its own dispersion: cells are numbers of units.
 
     What is faster for large noise in one table need not hold in another.
     """
