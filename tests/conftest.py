@@ -1,9 +1,17 @@
 """Fixtures that tests in several folders have."""
 
+import os
+
 import pytest
 
 from seminmf._data import source
 from seminmf._kernels.em import sparse_estep
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    """Some tests write hundreds of checkpoints; that a file outlives a power cut is not tested."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture
