@@ -43,6 +43,11 @@ def fit_section(fit: Fit) -> Markup:
         "Other settings": settings_list(fit.settings),
         "Library": f"seminmf {fit.version}",
     }
+    return facts_list(facts)
+
+
+def facts_list(facts: dict[str, Child]) -> Markup:
+    """Names and values, but for those that are None."""
     rows = [
         element("div", element("dt", name), element("dd", value))
         for name, value in facts.items()

@@ -6,7 +6,7 @@ import math
 
 from ..._views.markup import Child, Markup, element, fragment
 from ..findings.tensors import Drops, FactorView, NoiseView, TensorCells, TensorFindings, TensorFit
-from .about_fit import concerns_section, convergence_section, settings_list
+from .about_fit import concerns_section, convergence_section, facts_list, settings_list
 from .bars import share_bar, signed_bars
 from .charts import line_chart
 from .heat_map import legend, signed_heat_map
@@ -59,12 +59,7 @@ def _fit(fit: TensorFit) -> Markup:
         "Other settings": settings_list(fit.settings),
         "Library": f"seminmf {fit.version}",
     }
-    rows = [
-        element("div", element("dt", name), element("dd", value))
-        for name, value in facts.items()
-        if value is not None
-    ]
-    return element("dl", rows, class_="facts")
+    return facts_list(facts)
 
 
 def _explained(drops: list[Drops]) -> Markup | None:
