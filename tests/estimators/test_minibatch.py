@@ -357,6 +357,15 @@ def test_batches_next_to_noise_find_what_a_fit_finds(noisy):
     assert epochs.r2_ > whole.r2_ - 0.003
 
 
+def test_activations_of_batches_are_solved_as_far_as_noise_asks_for():
+    """Solved as roughly as without noise, they lead five components away from the truth."""
+    X, components = noisy_samples(5000, 50, 5)
+    model = SkellamSNMF(5, random_state=0)
+    for start in range(0, len(X), 500):
+        model.partial_fit(X[start : start + 500])
+    assert least_cosine(model, components) > 0.98
+
+
 def test_a_stream_goes_on_after_a_fit_next_to_noise(noisy):
     """A fit of few samples is a start; one of many hardly moves by another batch."""
     X, components, whole = noisy
